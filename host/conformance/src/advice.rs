@@ -2,7 +2,7 @@
 //! oversight of the policy's author and the change that mends it.
 
 /// Words of a failure and the advice. The first entry whose words the failure contains counts.
-const ADVICE: [(&str, &str); 49] = [
+const ADVICE: [(&str, &str); 50] = [
     // === plans ===
     (
         "is not pending",
@@ -216,6 +216,11 @@ const ADVICE: [(&str, &str); 49] = [
         "two instances",
         "a plan must follow from catalog, settings, windows and seed: no addresses, no iteration \
          order of a hash map, no uninitialised memory",
+    ),
+    (
+        "with the changed workers than with all",
+        "keep a row for each worker, put those of a window in at `workers.index`, and read kept times \
+         before `now` as `now` (the SDK does it); decide from the kept rows",
     ),
     (
         "another plan after",

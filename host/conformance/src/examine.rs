@@ -155,6 +155,38 @@ impl Examiner<'_> {
             self.note_special(case.name, Some(case.special), plan.map(|_| ()));
         }
         self.note("the same input twice", differs.map_or(Ok(()), Err));
+        if one.description().changed_workers {
+            self.changed_workers()?;
+        }
+        Ok(())
+    }
+
+    /// A policy that is sent only the workers that changed decides as if it were sent all of them.
+    fn changed_workers(&mut self) -> Result<(), LoadError> {
+        let mut changed = self.fresh()?;
+        let showing_all = self.loader.showing_all_workers();
+        let trial = PolicyTrial {
+            catalog: &self.catalog,
+            windows: &[],
+        };
+        let mut whole = showing_all.load_version(self.version, trial)?.policy;
+        let wants = whole.description().wants;
+        let mut differs = None;
+        // Every window twice: the second time no worker has changed.
+        for case in made_windows(&self.catalog, wants) {
+            for _ in 0..2 {
+                let plans = [&mut changed, &mut whole].map(|p| ask(p.as_mut(), &case.window));
+                if let [Ok(one), Ok(other)] = &plans
+                    && one != other
+                {
+                    differs.get_or_insert(format!(
+                        "{}: another plan with the changed workers than with all of them",
+                        case.name
+                    ));
+                }
+            }
+        }
+        self.note("only changed workers", differs.map_or(Ok(()), Err));
         Ok(())
     }
 

@@ -96,6 +96,9 @@ pub struct Description {
     pub on: Triggers,
     /// The fields that its windows show.
     pub wants: WindowFields,
+    /// As a component it is sent only the workers that changed since its last window. The core's windows
+    /// show all of them.
+    pub changed_workers: bool,
 }
 
 /// Events that open a window.

@@ -1,4 +1,5 @@
-//! The time of a window through wasm, compared with the same policy compiled natively, in one run.
+//! The time of a window through wasm, compared with the same policy compiled natively, in one run; and that
+//! of a large pool, whose windows show all workers or those that changed.
 //!
 //! Needs `cargo xtask plugins --with-guests`.
 
@@ -20,8 +21,10 @@ use component_file::component_file;
 use fcfs::Fcfs;
 use measure::{BenchCall, median, medians_us};
 use stability::Stability;
+use switchyard_core::catalog::Catalog;
 use switchyard_core::plan::Plan;
-use switchyard_core::policy::Policy;
+use switchyard_core::policy::{Policy, WindowFields};
+use switchyard_core::time::Micros;
 use switchyard_core::window::Window;
 use switchyard_policy::loader::PolicyTrial;
 use switchyard_policy::{EngineOptions, Limits, Loader, LoaderOptions, PolicyEngine};
@@ -66,6 +69,7 @@ fn main() {
             compare(pair, pending);
         }
     }
+    fleets(&loader);
     cut(&loader);
 }
 
@@ -111,6 +115,72 @@ fn compare(pair: &PolicyPair, pending: usize) {
 fn ask(policy: &mut dyn Policy, window: &Window, plan: &mut Plan) {
     plan.clear();
     policy.schedule(black_box(window), plan).unwrap();
+}
+
+/// A pool of which half is busy: between two windows a batch ends and another one begins.
+struct Fleet {
+    policy: Option<Box<dyn Policy>>,
+    window: Window,
+    plan: Plan,
+}
+
+impl Fleet {
+    fn turn(&mut self) {
+        let Window { now, workers, .. } = &mut self.window;
+        *now += Micros(50);
+        let busy = workers.up.len() / 2;
+        workers.busy_until[busy..].fill(now.0);
+        workers.free_at[busy..].fill(now.0);
+        let at = (now.0 / 50) as usize * 7 % busy;
+        workers.running_since[at] = now.0;
+        workers.running_variant[at] = 1;
+        workers.busy_until[at] = now.0 + BATCH.0;
+        workers.free_at[at] = now.0 + BATCH.0;
+        match &mut self.policy {
+            Some(policy) => ask(policy.as_mut(), &self.window, &mut self.plan),
+            None => {
+                black_box(&self.window);
+            }
+        }
+    }
+}
+
+/// Longer than any measurement.
+const BATCH: Micros = Micros(3_600_000_000);
+
+/// Windows of large pools, less the time of making them.
+fn fleets(loader: &Loader) {
+    println!("\nworkers | residents | all, us | changed, us | ratio");
+    println!("------- | --------- | ------- | ----------- | -----");
+    for workers in [10, 1_000] {
+        let catalog = test_bed::catalog_of(workers);
+        for residents in [false, true] {
+            let wants = WindowFields {
+                residents,
+                ..WindowFields::default()
+            };
+            let fleet = |guest: Option<&str>| Fleet {
+                policy: guest.map(|guest| {
+                    let file = component_file("SWITCHYARD_GUESTS", "policies-test", guest);
+                    load_for(loader, &file, &catalog)
+                }),
+                window: test_bed::window_of(workers, 1, wants),
+                plan: Plan::default(),
+            };
+            let contenders = [None, Some("fleet-whole"), Some("fleet-changed")].map(fleet);
+            let mut calls = contenders.map(|mut fleet| {
+                let call: BenchCall<'_> = Box::new(move || fleet.turn());
+                call
+            });
+            let times = medians_us(&mut calls);
+            let [all, changed] = [times[1] - times[0], times[2] - times[0]];
+            println!(
+                "{workers:>7} | {:>9} | {all:>7.2} | {changed:>11.2} | {:>5.2}",
+                if residents { "shown" } else { "none" },
+                changed / all,
+            );
+        }
+    }
 }
 
 /// The time of a call that is cut at the default budget, with the next instance.
@@ -162,9 +232,12 @@ fn pair(
 }
 
 fn load(loader: &Loader, file: &Path) -> Box<dyn Policy> {
-    let catalog = test_bed::catalog();
+    load_for(loader, file, &test_bed::catalog())
+}
+
+fn load_for(loader: &Loader, file: &Path, catalog: &Catalog) -> Box<dyn Policy> {
     let trial = PolicyTrial {
-        catalog: &catalog,
+        catalog,
         windows: &[],
     };
     match loader.load(file, trial) {

@@ -18,6 +18,15 @@ pub(crate) enum NoPlan {
     TooLarge(String),
 }
 
+/// The parts of a window that cross to a policy.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct SentParts {
+    /// The optional fields. A window can have others, because a shadow asked for them.
+    pub(crate) fields: WindowFields,
+    /// Of the workers only those that changed.
+    pub(crate) changed_workers: bool,
+}
+
 /// The calls of one contract version on an instance, in the core's types. The outer error is a
 /// trap or a broken contract, the inner one the policy's own answer.
 pub(crate) trait Contract: Send + 'static {
@@ -45,10 +54,13 @@ pub(crate) trait Contract: Send + 'static {
         exports: &Self::Exports,
         store: &mut Store<HostState>,
         window: &Window,
-        wants: WindowFields,
+        sent: SentParts,
         bounds: &PlanBounds,
         plan: &mut Plan,
     ) -> wasmtime::Result<Result<(), NoPlan>>;
+
+    /// Nothing is known of what the instance keeps: its next window is sent whole.
+    fn forget(&mut self) {}
 
     fn save(
         &self,

@@ -11,7 +11,7 @@ use switchyard_core::window::Window;
 use wasmtime::Store;
 
 use crate::artifacts::Artifacts;
-use crate::contract::{Contract, NoPlan};
+use crate::contract::{Contract, NoPlan, SentParts};
 use crate::engine::PolicyEngine;
 use crate::fault;
 use crate::host_state::HostState;
@@ -34,6 +34,8 @@ pub(crate) struct GuestParts {
     pub(crate) settings: String,
     /// Of its random stream.
     pub(crate) seed: u64,
+    /// Its windows show every worker, whatever it asks for.
+    pub(crate) shows_all_workers: bool,
     /// The component's file name without extension: the label in logs until the policy has
     /// described itself.
     pub(crate) file: String,
@@ -60,6 +62,7 @@ pub(crate) struct WasmPolicy<C: Contract> {
     settings: String,
     description: Description,
     usage: Arc<PolicyUsage>,
+    shows_all_workers: bool,
     /// The last catalog. A fresh instance is configured with it.
     catalog: Option<Catalog>,
     bounds: CatalogBounds,
@@ -91,6 +94,7 @@ impl<C: Contract> WasmPolicy<C> {
             artifacts,
             settings,
             seed,
+            shows_all_workers,
             file,
         } = parts;
         let state = HostState::new(file, artifacts, seed, &limits);
@@ -100,6 +104,7 @@ impl<C: Contract> WasmPolicy<C> {
             settings,
             description: Description::default(),
             usage: Arc::clone(state.usage()),
+            shows_all_workers,
             catalog: None,
             bounds: CatalogBounds::default(),
             instance: Instance::Dead(Box::new(state)),
@@ -125,6 +130,7 @@ impl<C: Contract> WasmPolicy<C> {
             Instance::Dead(state) => *state,
             Instance::Replacing => unreachable!("an instance is put back before a call returns"),
         };
+        self.contract.forget();
         let mut store = self.engine.store(state);
         store.set_hostcall_fuel(self.limits.crossing_bytes);
         store.data_mut().limiter.store_begins();
@@ -165,6 +171,7 @@ impl<C: Contract> WasmPolicy<C> {
     }
 
     fn configure_live(&mut self, catalog: &Catalog, budget: Duration) -> Result<(), PolicyFault> {
+        self.contract.forget();
         let settings = std::mem::take(&mut self.settings);
         let configured = self.call("configure", budget, |contract, live| {
             live.store.data_mut().configuring = true;
@@ -246,7 +253,11 @@ impl<C: Contract> Policy for WasmPolicy<C> {
 
     fn schedule(&mut self, window: &Window, plan: &mut Plan) -> Result<(), PolicyFault> {
         self.ensure_live()?;
-        let (budget, wants) = (self.limits.window_budget, self.description.wants);
+        let budget = self.limits.window_budget;
+        let sent = SentParts {
+            fields: self.description.wants,
+            changed_workers: self.description.changed_workers && !self.shows_all_workers,
+        };
         let crossing_bytes = self.limits.crossing_bytes;
         let bounds = self.bounds.in_window(window, crossing_bytes);
         let mut too_large = None;
@@ -254,7 +265,7 @@ impl<C: Contract> Policy for WasmPolicy<C> {
             let (exports, store) = (&live.exports, &mut live.store);
             store.data_mut().now_us = window.now.0;
             store.set_hostcall_fuel(bounds.bytes);
-            let answer = contract.schedule(exports, store, window, wants, &bounds, plan);
+            let answer = contract.schedule(exports, store, window, sent, &bounds, plan);
             store.set_hostcall_fuel(crossing_bytes);
             Ok(match answer? {
                 Ok(()) => Ok(()),
@@ -289,6 +300,7 @@ impl<C: Contract> Policy for WasmPolicy<C> {
 
     fn restore(&mut self, state: &[u8]) -> Result<(), PolicyFault> {
         self.ensure_live()?;
+        self.contract.forget();
         let budget = self.limits.window_budget;
         self.call("restore", budget, |contract, live| {
             contract.restore(&live.exports, &mut live.store, state)

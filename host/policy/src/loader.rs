@@ -40,6 +40,7 @@ pub struct Loader {
     allow: Option<AllowList>,
     limits: Limits,
     seed: u64,
+    shows_all_workers: bool,
     stop: LoadStop,
 }
 
@@ -116,6 +117,7 @@ impl Loader {
             allow: None,
             limits: options.limits,
             seed: options.seed,
+            shows_all_workers: false,
             stop: LoadStop::default(),
         }
     }
@@ -167,6 +169,21 @@ impl Loader {
         trial: PolicyTrial<'_>,
     ) -> Result<Loaded, LoadError> {
         self.bring_up(version.clone(), trial, LoadReport::default())
+    }
+
+    /// Policies of this loader are sent every worker in every window, whatever they ask for: to compare
+    /// their plans.
+    #[must_use]
+    pub fn showing_all_workers(&self) -> Self {
+        Self {
+            engine: self.engine.clone(),
+            cache: self.cache.clone(),
+            allow: self.allow.clone(),
+            limits: self.limits.clone(),
+            stop: self.stop.clone(),
+            shows_all_workers: true,
+            ..*self
+        }
     }
 
     fn bring_up(
@@ -268,6 +285,7 @@ impl Loader {
             ),
             settings: version.settings.clone(),
             seed: self.seed,
+            shows_all_workers: self.shows_all_workers,
             file: name.to_string_lossy().into_owned(),
         }
     }

@@ -10,12 +10,12 @@ mod window;
 
 use switchyard_core::catalog::Catalog;
 use switchyard_core::plan::Plan;
-use switchyard_core::policy::{Description, WindowFields};
+use switchyard_core::policy::Description;
 use switchyard_core::window::Window;
 use wasmtime::component::{Component, HasSelf, Linker};
 use wasmtime::{Engine, Store};
 
-use crate::contract::{Contract, NoPlan};
+use crate::contract::{Contract, NoPlan, SentParts};
 use crate::host_state::HostState;
 use crate::plan_bounds::PlanBounds;
 use crate::wasi;
@@ -84,14 +84,14 @@ impl Contract for V0_1 {
         exports: &Self::Exports,
         store: &mut Store<HostState>,
         window: &Window,
-        wants: WindowFields,
+        sent: SentParts,
         bounds: &PlanBounds,
         plan: &mut Plan,
     ) -> wasmtime::Result<Result<(), NoPlan>> {
-        self.rows.fill(window, wants);
+        self.rows.fill(window, sent.fields);
         let answer = exports
             .switchyard_policy_scheduling()
-            .call_schedule(store, self.rows.lend(window, wants))?;
+            .call_schedule(store, self.rows.lend(window, sent.fields))?;
         Ok(match answer {
             Ok(answer) => plan::copy(answer, bounds, plan).map_err(NoPlan::TooLarge),
             Err(reason) => Err(NoPlan::Failed(reason)),

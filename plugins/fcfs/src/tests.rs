@@ -79,11 +79,11 @@ fn settings_choose_the_variant() {
 }
 
 #[test]
-fn the_worker_idle_longest_goes_first_and_busy_workers_get_nothing() {
+fn the_idle_worker_that_is_free_first_goes_first_and_busy_workers_get_nothing() {
     let catalog = catalog();
     let mut window = WindowBuilder::new(&catalog).request("heart").build();
-    window.workers.busy_until[0] = 900_000;
-    window.workers.busy_until[1] = 800_000;
+    // A remote worker that may be sent a batch behind its running one.
+    window.workers.busy_until[0] = window.now + 100_000;
     let decisions = run(&mut policy(&catalog, "{}"), &catalog, &window);
     assert_eq!(decisions.batches, [batch(1, 1, &[1])]);
 

@@ -3,14 +3,16 @@
 use crate::bindings::exports::switchyard::policy::scheduling as raw;
 use crate::catalog::Catalog;
 use crate::plan::PlanBuilder;
-use crate::policy::Policy;
-use crate::window::{Index, Window};
+use crate::policy::{Policy, WindowFields};
+use crate::window::{Index, KeptWorkers, Window};
 
 /// A configured policy and the buffers its views need.
 pub struct Runner<P> {
     catalog: Catalog,
     policy: P,
     index: Index,
+    /// Present if the policy asks for the workers that changed.
+    kept: Option<KeptWorkers>,
 }
 
 /// Where an exported policy lives. Implemented by [`export_policy!`](crate::export_policy).
@@ -64,19 +66,37 @@ impl<P: Policy> Runner<P> {
     /// The catalog does not hold together, or the policy refuses it or its settings.
     pub fn new(catalog: raw::Catalog, settings: &str) -> Result<Self, String> {
         let catalog = Catalog::new(catalog)?;
+        let keeps = P::describe().wants.contains(WindowFields::CHANGED_WORKERS);
         Ok(Self {
             policy: P::configure(&catalog, settings)?,
             catalog,
             index: Index::default(),
+            kept: keeps.then(KeptWorkers::new),
         })
     }
 
-    /// Decides one window.
+    /// Decides one window. Its workers, if only those that changed, are completed; afterwards the columns
+    /// of the workers have no particular content.
     ///
     /// # Errors
     /// The window does not fit the catalog; or the policy's own error.
-    pub fn schedule(&mut self, window: &raw::Window) -> Result<raw::Plan, String> {
-        self.index.fill(&self.catalog, window)?;
+    pub fn schedule(&mut self, window: &mut raw::Window) -> Result<raw::Plan, String> {
+        let kept = self.kept.as_mut();
+        let changed = kept.map(|kept| kept.complete(&mut window.workers));
+        let changed = changed.transpose()?.flatten();
+        let plan = self.decide(window, changed)?;
+        if let Some(kept) = &mut self.kept {
+            kept.keep(&mut window.workers);
+        }
+        Ok(plan)
+    }
+
+    fn decide(
+        &mut self,
+        window: &raw::Window,
+        changed: Option<Vec<u32>>,
+    ) -> Result<raw::Plan, String> {
+        self.index.fill_changed(&self.catalog, window, changed)?;
         if self.policy.follows_slowdown() {
             self.catalog.follow(window.slowdown.as_deref());
         }
@@ -129,8 +149,8 @@ impl<S: Slot> raw::Guest for S {
         S::with(|slot| configure(slot, catalog, &settings))
     }
 
-    fn schedule(window: raw::Window) -> Result<raw::Plan, String> {
-        S::with(|slot| slot.as_mut().ok_or(NOT_CONFIGURED)?.schedule(&window))
+    fn schedule(mut window: raw::Window) -> Result<raw::Plan, String> {
+        S::with(|slot| slot.as_mut().ok_or(NOT_CONFIGURED)?.schedule(&mut window))
     }
 
     fn save() -> Vec<u8> {
@@ -193,7 +213,7 @@ mod tests {
         let slow = plain.clone().slowdown(0, 1.5);
         let windows = [slow.clone(), plain, slow];
         let seen = windows.into_iter().map(|window| {
-            runner.schedule(&window.build()).unwrap();
+            runner.schedule(&mut window.build()).unwrap();
             runner.policy().0
         });
         seen.collect()

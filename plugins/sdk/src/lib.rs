@@ -3,7 +3,7 @@
 //! ```
 //! use switchyard_sdk::{Catalog, Description, Policy, PlanBuilder, Window};
 //!
-//! /// Runs the oldest request, alone, on the worker that has been idle longest.
+//! /// Runs the oldest request, alone, on an idle worker.
 //! struct Oldest;
 //!
 //! impl Policy for Oldest {

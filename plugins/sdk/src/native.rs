@@ -47,7 +47,7 @@ impl<P: Policy + Send> host::Policy for Native<P> {
     fn schedule(&mut self, window: &Window, plan: &mut Plan) -> Result<(), PolicyFault> {
         to_raw::window(window, &mut self.window);
         let decided = configured(&mut self.runner)?
-            .schedule(&self.window)
+            .schedule(&mut self.window)
             .map_err(failed)?;
         to_core::plan(decided, plan);
         Ok(())

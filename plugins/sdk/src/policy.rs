@@ -86,7 +86,8 @@ impl Description {
         self
     }
 
-    /// The fields that windows show.
+    /// The fields that windows show. With `WindowFields::CHANGED_WORKERS` only the workers that changed
+    /// cross to the policy, and [`Window`] shows all of them as without it.
     pub fn wants(mut self, fields: WindowFields) -> Self {
         self.wants = fields;
         self

@@ -1,12 +1,14 @@
 //! Views over the columns of the window, without copies.
 
 mod index;
+mod kept;
 
 use crate::bindings::exports::switchyard::policy::scheduling as raw;
 use crate::catalog::Catalog;
 use crate::ids::{AppId, BatchId, ExitId, KindId, RequestId, VariantId, WorkerId};
 
 pub use index::Index;
+pub(crate) use kept::KeptWorkers;
 pub use raw::{Causes, Outcome};
 
 /// [`raw::Workers::running_variant`] of an idle worker, and the variant and exit of a request that was
@@ -124,7 +126,8 @@ impl<'a> Window<'a> {
         self.catalog
     }
 
-    /// The columns themselves.
+    /// The columns themselves. With `WindowFields::CHANGED_WORKERS` those of the workers are complete,
+    /// their times may have passed, and `residents` has only those of workers that changed.
     pub fn raw(&self) -> &'a raw::Window {
         self.raw
     }
@@ -214,6 +217,20 @@ impl<'a> Window<'a> {
         (0..self.catalog.workers().len()).map(move |at| WorkerRef { window, at })
     }
 
+    /// The workers that changed since the policy's last window, for figures that the policy keeps by
+    /// worker. None: any may have changed. Needs `WindowFields::CHANGED_WORKERS`. A worker whose
+    /// `busy_until_us` or `free_at_us` only keeps up with the time has not changed.
+    pub fn changed_workers(
+        &self,
+    ) -> Option<impl ExactSizeIterator<Item = WorkerRef<'a>> + use<'a>> {
+        let window = *self;
+        let changed = self.index.changed_workers()?;
+        Some(changed.iter().map(move |&at| WorkerRef {
+            window,
+            at: at as usize,
+        }))
+    }
+
     /// One worker.
     ///
     /// # Panics
@@ -230,8 +247,8 @@ impl<'a> Window<'a> {
         }
     }
 
-    /// Workers that are up with nothing running and nothing queued, the one that has been
-    /// idle longest first.
+    /// Workers that are up with nothing running and nothing queued, those whose batches end first first;
+    /// in the catalog's order if they have none.
     pub fn idle_workers(&self) -> Vec<WorkerRef<'a>> {
         let mut idle: Vec<_> = self.workers().filter(WorkerRef::is_idle).collect();
         idle.sort_unstable_by_key(|worker| (worker.busy_until_us(), worker.at));
@@ -378,9 +395,9 @@ impl WorkerRef<'_> {
         self.is_up() && self.running_variant().is_none() && self.queued() == 0
     }
 
-    /// When the running batch is expected to end, on the host's clock; not after now if none runs.
+    /// When the running batch is expected to end, on the host's clock; now if none runs.
     pub fn busy_until_us(&self) -> u64 {
-        self.columns().busy_until[self.at]
+        self.columns().busy_until[self.at].max(self.window.raw.now)
     }
 
     /// When it could start a new batch, on the host's clock: after its running and queued ones, and

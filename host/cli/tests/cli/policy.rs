@@ -95,7 +95,8 @@ fn every_guest_gets_its_reason() {
         .map(|path| path.file_stem().unwrap().to_str().unwrap().to_owned())
         .collect();
     // Well behaved unless its settings say otherwise; `mistakes.rs` has those.
-    names.retain(|name| name != "mistakes");
+    let well_behaved = ["mistakes", "fleet-changed", "fleet-whole"];
+    names.retain(|name| !well_behaved.contains(&name.as_str()));
     names.sort();
     let mut told = String::new();
     for name in names {
@@ -107,6 +108,28 @@ fn every_guest_gets_its_reason() {
         }
     }
     assert_snapshot!("guests", told);
+}
+
+/// It is compared with itself when every window shows all workers.
+#[test]
+fn a_policy_that_keeps_its_workers_passes_and_one_that_forgets_them_gets_advice() {
+    for name in ["fleet-changed", "fleet-whole"] {
+        let (code, report) = checked_json(&guest(name));
+        assert_eq!(code, Some(0), "{name}: {report}");
+        let cases = report["examination"]["findings"].as_array().unwrap();
+        let compared = cases
+            .iter()
+            .any(|finding| finding["case"] == "only changed workers");
+        assert_eq!(compared, name == "fleet-changed", "{report}");
+    }
+    let (code, report) = checked_json(&guest("forgets-workers"));
+    assert_eq!(code, Some(1), "{report}");
+    let said = report.to_string();
+    assert!(
+        said.contains("another plan with the changed workers"),
+        "{said}"
+    );
+    assert!(said.contains("keep a row for each worker"), "{said}");
 }
 
 #[test]

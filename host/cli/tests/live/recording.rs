@@ -15,7 +15,7 @@ use tempfile::TempDir;
 
 use super::binary::switchyard;
 use super::client::Client;
-use super::fixture::{beat, fixture, policy};
+use super::fixture::{beat, fixture, guest, policy};
 use super::load::Load;
 use super::test_bed::Setup;
 
@@ -124,13 +124,18 @@ fn assert_identical(found: &Value) -> u64 {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_same_policy_decides_the_same_on_recorded_windows() {
     let folder = TempDir::new().unwrap();
-    let settings = [
-        ("fcfs", r#"{ variants = { heart = "cnn-small" } }"#),
-        ("sneakpeek", "{ group_max = 2 }"),
+    let cases = [
+        (
+            "fcfs",
+            policy("fcfs"),
+            r#"{ variants = { heart = "cnn-small" } }"#,
+        ),
+        ("sneakpeek", policy("sneakpeek"), "{ group_max = 2 }"),
+        // It is sent only the workers that changed.
+        ("fleet-changed", guest("fleet-changed"), "{ shows = true }"),
     ];
-    for (name, settings) in settings {
+    for (name, component, settings) in cases {
         let file = folder.path().join(name).with_extension("rec");
-        let component = policy(name);
         let test_bed = Setup::new("recorded")
             .policy(component.clone())
             .lines(&format!("{}\nsettings = {settings}", recording(&file)))

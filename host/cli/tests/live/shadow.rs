@@ -27,20 +27,27 @@ async fn until(
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_shadow_of_the_same_policy_would_do_the_same() {
-    let folder = TempDir::new().unwrap();
-    let file = folder.path().join("candidate.wasm");
-    fs::write(&file, policy("fcfs")).unwrap();
-    let setup = Setup::new("twin").policy(policy("fcfs"));
-    let test_bed = setup.lines(&shadow(&file)).start().await;
-    let load = Load::start(test_bed.http, 2);
-    load.answered_by("fcfs@", 50).await;
-    let found = until(&test_bed, "windows", |shadow| shadow.windows >= 50).await;
-    load.stop().await;
-    assert_eq!(found.identical, found.windows, "{found:#?}");
-    assert!(found.differences.is_empty());
-    assert!(found.policy.unwrap().starts_with("fcfs@"));
-    test_bed.settled().await;
-    test_bed.stop().await;
+    let policies = [
+        ("fcfs@", policy("fcfs")),
+        // Active and shadow are each sent the workers that changed since their own last window.
+        ("fleet-changed@", guest("fleet-changed")),
+    ];
+    for (label, component) in policies {
+        let folder = TempDir::new().unwrap();
+        let file = folder.path().join("candidate.wasm");
+        fs::write(&file, &component).unwrap();
+        let setup = Setup::new("twin").policy(component);
+        let test_bed = setup.lines(&shadow(&file)).start().await;
+        let load = Load::start(test_bed.http, 2);
+        load.answered_by(label, 50).await;
+        let found = until(&test_bed, "windows", |shadow| shadow.windows >= 50).await;
+        load.stop().await;
+        assert_eq!(found.identical, found.windows, "{found:#?}");
+        assert!(found.differences.is_empty());
+        assert!(found.policy.unwrap().starts_with(label));
+        test_bed.settled().await;
+        test_bed.stop().await;
+    }
 }
 
 /// It also gets evidence, which it asks for and the active policy does not.

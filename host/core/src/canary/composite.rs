@@ -373,6 +373,8 @@ fn description(members: &[MemberPolicy; 3]) -> Description {
             evidence: any(|on| on.evidence),
         },
         wants: WindowFields::or(both[0].wants, both[1].wants),
+        // Each member is sent its part by itself.
+        changed_workers: false,
     }
 }
 

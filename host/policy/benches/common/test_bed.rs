@@ -19,12 +19,16 @@ const CLASSES: usize = 7;
 const NEIGHBOURS: u32 = 5;
 
 pub(crate) fn catalog() -> Catalog {
+    catalog_of(WORKERS)
+}
+
+pub(crate) fn catalog_of(workers: u32) -> Catalog {
     Catalog {
         generation: 1,
         apps: (0..APPS).map(app).collect(),
         variants: (0..VARIANTS).map(variant).collect(),
         kinds: vec!["cpu".to_owned()],
-        workers: (0..WORKERS).map(worker).collect(),
+        workers: (0..workers).map(worker).collect(),
         profile: Profile::new(0.95, rows(), []),
     }
 }
@@ -97,6 +101,10 @@ fn rows() -> impl Iterator<Item = ProfileRow> {
 
 /// A window with idle workers and the window fields that a policy asks for.
 pub(crate) fn window(pending: usize, wants: WindowFields) -> Window {
+    window_of(WORKERS, pending, wants)
+}
+
+pub(crate) fn window_of(workers: u32, pending: usize, wants: WindowFields) -> Window {
     let mut window = Window {
         id: 1,
         now: Time(10_000_000),
@@ -122,7 +130,7 @@ pub(crate) fn window(pending: usize, wants: WindowFields) -> Window {
             requests.evidence_counts.extend(counts);
         }
     }
-    for n in 0..WORKERS {
+    for n in 0..workers {
         let workers = &mut window.workers;
         workers.busy_until.push(0);
         workers.free_at.push(window.now.0);

@@ -22,6 +22,7 @@ impl From<wit::Description> for Description {
                 placed: wants(wit::Sights::PLACED),
                 residents: wants(wit::Sights::RESIDENTS),
             },
+            changed_workers: false,
             every: from.every.map(Micros),
             when_empty: from.when_empty,
             name: from.name,

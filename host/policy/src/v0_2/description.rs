@@ -22,6 +22,7 @@ impl From<wit::Description> for Description {
                 placed: wants(wit::WindowFields::PLACED),
                 residents: wants(wit::WindowFields::RESIDENTS),
             },
+            changed_workers: wants(wit::WindowFields::CHANGED_WORKERS),
             every: from.every.map(Micros),
             when_empty: from.when_empty,
             name: from.name,

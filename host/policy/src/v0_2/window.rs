@@ -9,6 +9,8 @@ use switchyard_core::window::{
 };
 
 use super::bindings::wit;
+use super::changed::{ChangedWorkers, WorkerRows, up_of};
+use crate::contract::SentParts;
 
 /// A variant or an exit that did not answer.
 const NONE: u32 = u32::MAX;
@@ -21,6 +23,9 @@ pub(super) struct WindowRows {
     cost: Vec<f32>,
     /// By worker: 0 when away, otherwise its incarnation.
     up: Vec<u32>,
+    changed: ChangedWorkers,
+    /// The window shows the changed workers instead of all.
+    shows_changed: bool,
     residents: Vec<wit::Resident>,
     slowdown: Vec<f64>,
     completions: CompletionColumns,
@@ -38,12 +43,21 @@ struct CompletionColumns {
 }
 
 impl WindowRows {
-    pub(super) fn fill(&mut self, window: &Window, wants: WindowFields) {
+    /// The next window shows every worker.
+    pub(super) fn forget(&mut self) {
+        self.changed.forget();
+    }
+
+    /// The instance has answered the last window with a plan.
+    pub(super) fn answered(&mut self) {
+        self.changed.answered();
+    }
+
+    pub(super) fn fill(&mut self, window: &Window, sent: SentParts) {
+        let wants = sent.fields;
         refill(&mut self.progress, &window.requests.progress, progress);
         self.fill_costs(&window.requests);
-        self.fill_up(&window.workers);
-        let residents = shown(wants.residents, &window.residents);
-        refill(&mut self.residents, residents, resident);
+        self.fill_workers(window, sent);
         refill(&mut self.slowdown, &window.slowdown, |slowdown| {
             slowdown.ratio()
         });
@@ -65,13 +79,19 @@ impl WindowRows {
         }
     }
 
-    fn fill_up(&mut self, workers: &Workers) {
-        let lives = workers.up.iter().zip(&workers.incarnation);
+    fn fill_workers(&mut self, window: &Window, sent: SentParts) {
+        let residents = shown(sent.fields.residents, &window.residents);
+        self.shows_changed = sent.changed_workers && self.changed.fill(window, residents);
+        self.residents.clear();
         self.up.clear();
-        self.up.extend(lives.map(|(&up, &incarnation)| match up {
-            0 => 0,
-            _ => incarnation,
-        }));
+        if self.shows_changed {
+            let of_changed = residents.iter().filter(|held| self.changed.shows(held));
+            self.residents.extend(of_changed.map(resident));
+        } else {
+            self.residents.extend(residents.iter().map(resident));
+            let lives = window.workers.up.iter().zip(&window.workers.incarnation);
+            self.up.extend(lives.map(|(&up, &life)| up_of(up, life)));
+        }
     }
 
     pub(super) fn lend<'a>(&'a self, window: &'a Window, wants: WindowFields) -> wit::Window<'a> {
@@ -83,7 +103,10 @@ impl WindowRows {
             progress: some(&self.progress),
             cost: some(&self.cost),
             evidence: evidence(&window.requests, wants.evidence),
-            workers: workers(&window.workers, &self.up),
+            workers: match self.shows_changed {
+                true => changed_workers(self.changed.rows()),
+                false => workers(&window.workers, &self.up),
+            },
             placed: placed(&window.placed, wants.placed),
             residents: some(&self.residents),
             arrival_rate: &window.arrival_rate,
@@ -106,6 +129,7 @@ fn requests(from: &Requests) -> Option<wit::Requests<'_>> {
 
 fn workers<'a>(from: &'a Workers, up: &'a [u32]) -> wit::Workers<'a> {
     wit::Workers {
+        index: None,
         busy_until: &from.busy_until,
         free_at: &from.free_at,
         running_since: &from.running_since,
@@ -114,6 +138,20 @@ fn workers<'a>(from: &'a Workers, up: &'a [u32]) -> wit::Workers<'a> {
         parked: &from.parked,
         free_memory: &from.free_memory,
         up,
+    }
+}
+
+fn changed_workers(from: &WorkerRows) -> wit::Workers<'_> {
+    wit::Workers {
+        index: Some(&from.index),
+        busy_until: &from.busy_until,
+        free_at: &from.free_at,
+        running_since: &from.running_since,
+        running_variant: &from.running_variant,
+        queued: &from.queued,
+        parked: &from.parked,
+        free_memory: &from.free_memory,
+        up: &from.up,
     }
 }
 

@@ -1,5 +1,7 @@
 //! The same catalog and window, as components of each contract version see them.
 
+use std::path::Path;
+
 use switchyard_core::catalog::{Capabilities, Catalog, Task};
 use switchyard_core::cost::Cost;
 use switchyard_core::estimate::Slowdown;
@@ -10,10 +12,15 @@ use switchyard_core::time::{Micros, Time};
 use switchyard_core::window::{
     Completion, End, PlacedState, RequestCost, RequestProgress, Resident, Window,
 };
+use switchyard_policy::history::ContentHash;
 use switchyard_policy::loader::PolicyTrial;
 
 use crate::hostile_parts::component_of;
 use crate::support::{ask, catalog, guest, load, loader, patient, window};
+
+/// Hashes of the contracts without their comments.
+const FROZEN_0_1: &str = "f82b62ee7e5581a2c3f664b4b021218bcdcde261f683d5518f5a861b3b3c8af3";
+const FROZEN_0_2: &str = "6a1e8e0d0de3f9013eef3d409afae97069ac7c560d2ffdc05a2a4e734ee0fa90";
 
 /// A guest that shows its catalog and its last window as text.
 fn shows(name: &str, catalog: &Catalog) -> Box<dyn Policy> {
@@ -166,11 +173,16 @@ fn parts_without_content_are_absent_in_contract_0_2() {
     assert!(text.contains("cost: None"), "every request costs 1: {text}");
 }
 
-/// A component of contract 0.1 without any bindings: its state is its memory, in which the host has
-/// laid out the window, with the window's address in the first four bytes.
-fn by_hand() -> Vec<u8> {
-    let module = wat::parse_str(include_str!("by_hand.wat")).unwrap();
-    component_of(module, "../../wit/0.1")
+/// A component without any bindings: its state is its memory, in which the host has laid out the window,
+/// with the window's address in the first four bytes.
+fn by_hand(module: &str, wit: &str) -> Box<dyn Policy> {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("by-hand.wasm");
+    let module = wat::parse_str(module).unwrap();
+    std::fs::write(&file, component_of(module, wit)).unwrap();
+    let policy = load(&loader(patient()), &file).unwrap().policy;
+    assert_eq!(policy.description().label(), "by-hand@1.0.0");
+    policy
 }
 
 /// The bytes of a list whose pointer and length lie at `at`.
@@ -196,11 +208,7 @@ fn bytes_u32(column: &[u32]) -> Vec<u8> {
 
 #[test]
 fn the_memory_layout_of_a_window_of_contract_0_1_is_frozen() {
-    let folder = tempfile::tempdir().unwrap();
-    let file = folder.path().join("by-hand.wasm");
-    std::fs::write(&file, by_hand()).unwrap();
-    let mut policy = load(&loader(patient()), &file).unwrap().policy;
-    assert_eq!(policy.description().label(), "by-hand@1.0.0");
+    let mut policy = by_hand(include_str!("by_hand.wat"), "../../wit/0.1");
     let window = extended(full());
     assert_eq!(ask(policy.as_mut(), &window).unwrap(), Plan::default());
     let memory = policy.save().unwrap();
@@ -251,4 +259,114 @@ fn the_memory_layout_of_a_window_of_contract_0_1_is_frozen() {
         "arrival-rate"
     );
     assert_eq!(list(&memory, at + 236, 40).len(), 40, "completions");
+}
+
+/// The fields, types and order of a frozen folder. Comments may become more precise.
+fn without_comments(version: &str) -> ContentHash {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("../../wit")
+        .join(version);
+    let texts = ["world.wit", "scheduling.wit", "host.wit"].map(|file| {
+        let text = std::fs::read_to_string(folder.join(file)).unwrap();
+        let lines = text
+            .lines()
+            .map(|line| line.split("//").next().unwrap().trim());
+        let lines: Vec<_> = lines.filter(|line| !line.is_empty()).collect();
+        lines.join("\n")
+    });
+    ContentHash::of(&texts.each_ref().map(String::as_bytes))
+}
+
+#[test]
+fn released_contracts_are_frozen() {
+    for (version, frozen) in [("0.1", FROZEN_0_1), ("0.2", FROZEN_0_2)] {
+        assert_eq!(
+            without_comments(version).to_hex(),
+            frozen,
+            "wit/{version} is frozen: a change of it needs a folder of its own"
+        );
+    }
+}
+
+#[test]
+fn the_memory_layout_of_a_window_of_contract_0_2_is_frozen() {
+    let mut policy = by_hand(include_str!("by_hand_0_2.wat"), "../../wit/0.2");
+    assert!(policy.description().changed_workers);
+    let mut window = extended(full());
+    assert_eq!(ask(policy.as_mut(), &window).unwrap(), Plan::default());
+    let memory = policy.save().unwrap();
+    let at = u32::from_le_bytes(memory[..4].try_into().unwrap()) as usize;
+    assert_eq!(memory[at..at + 8], window.id.to_le_bytes());
+    assert_eq!(memory[at + 8..at + 16], window.now.0.to_le_bytes());
+    assert_eq!(memory[at + 16], 2, "because: arrival");
+    let presence = |memory: &[u8], at: usize| {
+        let tags = [20, 72, 84, 96, 116, 192, 260, 280, 292];
+        tags.map(|tag| memory[at + tag])
+    };
+    assert_eq!(presence(&memory, at), [1, 1, 1, 1, 0, 1, 1, 1, 1]);
+    let (requests, workers, placed) = (&window.requests, &window.workers, &window.placed);
+    for (offset, column) in [
+        (24, &requests.id),
+        (40, &requests.arrival),
+        (48, &requests.deadline),
+        (128, &workers.busy_until),
+        (136, &workers.free_at),
+        (144, &workers.running_since),
+        (176, &workers.free_memory),
+        (196, &placed.id),
+        (212, &placed.arrival),
+        (220, &placed.deadline),
+        (244, &placed.batch),
+        (296, &vec![80]),
+        (336, &vec![120_000]),
+    ] {
+        assert_eq!(list(&memory, at + offset, 8), bytes_u64(column), "{offset}");
+    }
+    for (offset, column) in [
+        (32, &requests.app),
+        (56, &requests.priority),
+        (76, &vec![1, 0, 0, 1]),
+        (100, &requests.evidence_index),
+        (108, &requests.evidence_counts),
+        (152, &workers.running_variant),
+        (160, &workers.queued),
+        (168, &workers.parked),
+        (184, &vec![1, 3]),
+        (204, &placed.app),
+        (228, &placed.worker),
+        (236, &placed.variant),
+        (264, &vec![1, 0]),
+        (304, &vec![0]),
+        (320, &vec![0]),
+        (328, &vec![0]),
+    ] {
+        // A list of records is as long as its rows.
+        let rows = list(&memory, at + offset, 1).len();
+        let size = column.len() * 4 / rows.max(1);
+        let found = list(&memory, at + offset, size);
+        assert_eq!(found, bytes_u32(column), "{offset}");
+    }
+    let floats = |column: &[f32]| {
+        column
+            .iter()
+            .flat_map(|v| v.to_le_bytes())
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(list(&memory, at + 64, 4), floats(&requests.min_accuracy));
+    assert_eq!(list(&memory, at + 88, 4), floats(&[1.0, 2.5, 1.0]));
+    assert_eq!(list(&memory, at + 252, 1), placed.state);
+    assert_eq!(list(&memory, at + 272, 8), 20.0_f64.to_le_bytes());
+    assert_eq!(list(&memory, at + 284, 8), 2.0_f64.to_le_bytes());
+    assert_eq!(list(&memory, at + 312, 1), [1], "late");
+
+    // The next window has a row for the worker that changed.
+    window.workers.queued[1] = 7;
+    ask(policy.as_mut(), &window).unwrap();
+    let memory = policy.save().unwrap();
+    let at = u32::from_le_bytes(memory[..4].try_into().unwrap()) as usize;
+    assert_eq!(presence(&memory, at)[4], 1, "workers.index");
+    assert_eq!(list(&memory, at + 120, 4), bytes_u32(&[1]));
+    assert_eq!(list(&memory, at + 160, 4), bytes_u32(&[7]));
+    assert_eq!(list(&memory, at + 184, 4), bytes_u32(&[3]));
+    assert_eq!(list(&memory, at + 264, 8), bytes_u32(&[1, 0]), "residents");
 }

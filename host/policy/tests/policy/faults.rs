@@ -14,6 +14,10 @@ const TESTED: &[(&str, Expected)] = &[
     ("good", Expected::Serves),
     ("garbage", Expected::Serves),
     ("chatters", Expected::Serves),
+    ("fleet-changed", Expected::Serves),
+    ("fleet-whole", Expected::Serves),
+    // Found by `policy check`.
+    ("forgets-workers", Expected::Serves),
     ("lanes", Expected::Serves),
     ("shows", Expected::Serves),
     ("shows-0-1", Expected::Serves),

@@ -35,6 +35,7 @@ pub(crate) fn description(described: raw::Description) -> Description {
             placed: wants.contains(raw::WindowFields::PLACED),
             residents: wants.contains(raw::WindowFields::RESIDENTS),
         },
+        changed_workers: wants.contains(raw::WindowFields::CHANGED_WORKERS),
     }
 }
 

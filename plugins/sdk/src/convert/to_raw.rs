@@ -142,6 +142,7 @@ pub(crate) fn empty_window() -> raw::Window {
         cost: None,
         evidence: None,
         workers: raw::Workers {
+            index: None,
             busy_until: Vec::new(),
             free_at: Vec::new(),
             running_since: Vec::new(),
@@ -260,6 +261,7 @@ fn evidence(requests: &from::Requests, to: &mut Option<raw::Evidence>) {
 }
 
 fn workers(workers: &from::Workers, to: &mut raw::Workers) {
+    to.index = None;
     to.busy_until.clone_from(&workers.busy_until);
     to.free_at.clone_from(&workers.free_at);
     to.running_since.clone_from(&workers.running_since);

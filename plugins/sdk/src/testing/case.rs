@@ -43,7 +43,7 @@ impl Case {
         let mut runner = Runner::<P>::new(to_raw::catalog(&self.catalog), &self.settings)?;
         let mut window = to_raw::empty_window();
         to_raw::window(&self.window, &mut window);
-        let decided = runner.schedule(&window)?;
+        let decided = runner.schedule(&mut window)?;
         let decisions = Decisions::of(&decided);
         let mut plan = Plan::default();
         to_core::plan(decided, &mut plan);

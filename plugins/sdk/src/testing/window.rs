@@ -45,6 +45,7 @@ impl<'a> WindowBuilder<'a> {
             now: 1_000_000,
             because: raw::Causes::ARRIVAL,
             workers: raw::Workers {
+                index: None,
                 busy_until: vec![0; n],
                 free_at: vec![0; n],
                 running_since: vec![0; n],

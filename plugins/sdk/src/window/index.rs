@@ -21,6 +21,8 @@ pub struct Index {
     /// Per worker and variant; empty when nothing is known to be resident.
     resident: Vec<bool>,
     variants: usize,
+    /// The workers that changed; none: any may have changed.
+    changed: Option<Vec<u32>>,
 }
 
 // === impl Index ===
@@ -32,12 +34,24 @@ impl Index {
     /// The window does not fit the catalog: columns of unequal length, or an app or a worker
     /// that is not there. A host does not send such windows.
     pub fn fill(&mut self, catalog: &Catalog, window: &raw::Window) -> Result<(), String> {
+        self.fill_changed(catalog, window, None)
+    }
+
+    /// As [`fill`](Self::fill) for a window whose residents are those of the workers that changed since
+    /// the window before.
+    pub(crate) fn fill_changed(
+        &mut self,
+        catalog: &Catalog,
+        window: &raw::Window,
+        changed: Option<Vec<u32>>,
+    ) -> Result<(), String> {
         check_lengths(catalog, window)?;
         let apps = window.requests.as_ref().map(|requests| &*requests.app);
         let apps = apps.unwrap_or_default();
         self.fill_apps(catalog, apps)?;
         self.fill_progress(apps.len(), window.progress.as_deref().unwrap_or_default());
         self.fill_evidence(catalog, apps, window.evidence.as_ref())?;
+        self.changed = changed;
         self.fill_residents(catalog, window.residents.as_deref().unwrap_or_default());
         Ok(())
     }
@@ -62,6 +76,10 @@ impl Index {
             .get(request)
             .filter(|&&at| at != NONE)
             .map(|&at| at as usize)
+    }
+
+    pub(super) fn changed_workers(&self) -> Option<&[u32]> {
+        self.changed.as_deref()
     }
 
     pub(super) fn holds(&self, worker: WorkerId, variant: VariantId) -> bool {
@@ -132,7 +150,10 @@ impl Index {
 
     fn fill_residents(&mut self, catalog: &Catalog, residents: &[raw::Resident]) {
         self.variants = catalog.variants().len();
-        self.resident.clear();
+        match &self.changed {
+            None => self.resident.clear(),
+            Some(changed) => forget(&mut self.resident, self.variants, changed),
+        }
         if !residents.is_empty() {
             self.resident
                 .resize(catalog.workers().len() * self.variants, false);
@@ -142,6 +163,16 @@ impl Index {
             if let Some(slot) = self.resident.get_mut(at) {
                 *slot = true;
             }
+        }
+    }
+}
+
+/// These workers hold nothing, as far as is known.
+fn forget(resident: &mut [bool], variants: usize, workers: &[u32]) {
+    for &worker in workers {
+        let start = worker as usize * variants;
+        if let Some(row) = resident.get_mut(start..start + variants) {
+            row.fill(false);
         }
     }
 }

@@ -32,7 +32,7 @@ impl Guest for Shows {
             every: None,
             when_empty: false,
             on: Events::ARRIVAL,
-            wants: WindowFields::all(),
+            wants: WindowFields::all() - WindowFields::CHANGED_WORKERS,
         }
     }
 

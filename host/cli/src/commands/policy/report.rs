@@ -7,7 +7,7 @@ use comfy_table::Table;
 use comfy_table::presets::NOTHING;
 use serde::Serialize;
 use switchyard_conformance::{Examination, Finding, advice};
-use switchyard_core::policy::{Description, Triggers, WindowFields};
+use switchyard_core::policy::{Description, Triggers};
 use switchyard_policy::{Limits, Loaded};
 
 use crate::commands::failure::Failure;
@@ -235,7 +235,7 @@ impl About {
         } = loaded.policy.description().clone();
         Self {
             called: called(loaded.policy.description()),
-            sees: sees(loaded.policy.description().wants),
+            sees: sees(loaded.policy.description()),
             name,
             version,
             summary,
@@ -359,12 +359,14 @@ fn called(description: &Description) -> Vec<String> {
     called
 }
 
-fn sees(wants: WindowFields) -> Vec<&'static str> {
+fn sees(description: &Description) -> Vec<&'static str> {
+    let wants = description.wants;
     let named = [
         (wants.evidence, "evidence"),
         (wants.completions, "completions"),
         (wants.placed, "placed requests"),
         (wants.residents, "resident models"),
+        (description.changed_workers, "changed workers only"),
     ];
     named
         .into_iter()

@@ -1,0 +1,3 @@
+//! Windows show only the workers that changed; `fleet` has the logic.
+
+switchyard_sdk::export_policy!(fleet::Fleet<true>);
