@@ -7,6 +7,7 @@ use super::violation::Violation;
 
 /// The names in a case.
 const IMPORTS: &str = "    use switchyard_core::catalog::Late::*;
+    #[allow(unused_imports)] // Not every case has all of them.
     use switchyard_sim::soak::{CatalogChange::*, Ending::*, PolicyKind::*, SoakStep::*};
     use switchyard_sim::soak::{SoakCase, SoakPool};
 ";

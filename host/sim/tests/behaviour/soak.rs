@@ -239,7 +239,7 @@ fn a_request_of_the_host_leaves_a_lost_worker_for_another_variant() {
 #[rustfmt::skip]
 fn a_request_of_the_host_goes_to_the_worker_that_returns() {
     use switchyard_core::catalog::Late::*;
-    use switchyard_sim::soak::{CatalogChange::*, Ending::*, PolicyKind::*, SoakStep::*};
+    use switchyard_sim::soak::{Ending::*, SoakStep::*};
     use switchyard_sim::soak::{SoakCase, SoakPool};
     let case = SoakCase {
         pool: SoakPool { seed: 99036, workers: 2, variants: 3, percent: 100, late: [Last, Shed], second_is_small: true, second_is_whole: false, queue_max: 4, parked_max: 0, pending_max: 19, faults: 5, patience_ms: 100, follows_latencies: true, outstanding: 1, ending: ByPolicy },

@@ -229,8 +229,8 @@ impl PlacedTensor {
     /// The bytes of its values; none if they are no numbers of a known type.
     fn bytes(&self) -> Option<u64> {
         let bits = ElementType(self.data_type).number_bits()?;
-        let sizes = self.dims.iter().map(|&size| u64::try_from(size).ok());
-        let count = sizes.fold(Some(1u64), |all, size| all?.checked_mul(size?))?;
+        let mut sizes = self.dims.iter().map(|&size| u64::try_from(size).ok());
+        let count = sizes.try_fold(1u64, |all, size| all.checked_mul(size?))?;
         Some(count.checked_mul(bits)?.div_ceil(8))
     }
 }
