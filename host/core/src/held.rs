@@ -98,7 +98,7 @@ impl HeldRequests {
         members
     }
 
-    /// The requests that are here, with what their batches share.
+    /// The requests that are here, with the properties that their batches share.
     pub(crate) fn all(&self) -> impl Iterator<Item = (RequestId, &HeldKey)> {
         self.by_request.iter().map(|(&id, (key, _))| (id, key))
     }

@@ -59,7 +59,7 @@ pub(crate) trait Contract: Send + 'static {
         plan: &mut Plan,
     ) -> wasmtime::Result<Result<(), NoPlan>>;
 
-    /// Nothing is known of what the instance keeps: its next window is sent whole.
+    /// The state of the instance is unknown: its next window is sent whole.
     fn forget(&mut self) {}
 
     fn save(

@@ -1,7 +1,7 @@
 //! The workers that changed since an instance's last window, for policies that keep the others
 //! themselves (`changed-workers`).
 //!
-//! Each instance has its own last window, whoever decided the windows between: shadows, canaries,
+//! Each instance has its own last window, whatever policy decided those between: shadows, canaries,
 //! replays and trials as well. A window is compared with the state that this very instance holds, so
 //! that its state with the rows put in equals the window.
 

@@ -176,8 +176,8 @@ impl Pool {
     }
 }
 
-/// Faults, windows decided by others, swaps, new catalogs: afterwards the component sees what its
-/// native twin sees, which is shown every worker in every window.
+/// Faults, windows decided by others, swaps, new catalogs: afterwards the component sees the workers of
+/// its native twin, which is shown all of them in every window.
 #[test]
 fn a_policy_that_is_sent_changes_sees_every_worker_after_whatever_happens() {
     for seed in 0..4 {
