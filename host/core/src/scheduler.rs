@@ -109,7 +109,8 @@ pub struct Scheduler {
     habits: Vec<Habit>,
     /// Requests in [`RequestState::Late`], by deadline.
     late: BTreeSet<(Time, RequestId)>,
-    next_probe: Time,
+    /// When a request that looks hopeless was last let in.
+    last_probe: Option<Time>,
     flood: Option<Flood>,
     /// When the fallback last served requests that would have been lost.
     saved: Time,
@@ -177,7 +178,7 @@ impl Scheduler {
             estimates: estimates(&catalog, &config),
             habits: vec![Habit::default(); catalog.apps.len()],
             late: BTreeSet::new(),
-            next_probe: Time::ZERO,
+            last_probe: None,
             flood: None,
             saved: Time::ZERO,
             now: Time::ZERO,
