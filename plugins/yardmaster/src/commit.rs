@@ -52,24 +52,23 @@ pub(crate) fn dispatch(yard: &Yard<'_>, batch: &NextBatch, price: f64, plan: &mu
         .requests(batch.jobs.iter().map(|&at| yard.jobs.list[at].id));
 }
 
-/// Serves the app with the oldest request that no batch gains anything for. The batch takes at most a
-/// quarter of the time that arrivals have, so that it makes none of them late.
-pub(crate) fn lost(yard: &Yard<'_>, slot: usize, plan: &mut PlanBuilder) {
-    let state = &yard.slots[slot];
+/// Serves the app with the oldest request that no batch gains anything for, on the first of these slots
+/// that can. The batch takes at most a quarter of the time that arrivals have, so that it makes none of
+/// them late.
+pub(crate) fn lost(yard: &Yard<'_>, slots: &[usize], plan: &mut PlanBuilder) {
+    let mut ways = slots.iter().map(|&slot| &yard.slots[slot]);
+    let Some((state, app, choice)) = ways.find_map(|slot| {
+        let (app, choice) = oldest_lost(yard, slot)?;
+        Some((slot, app, choice))
+    }) else {
+        return;
+    };
     let arriving = yard
         .arrivals
         .iter()
         .filter(|arrivals| arrivals.per_us > 0.0);
     let allowed_us = arriving.map(|arrivals| arrivals.allowed_us);
     let within_us = allowed_us.fold(f64::INFINITY, f64::min) / 4.0;
-    let queues = yard.jobs.lost.iter().enumerate();
-    let oldest = queues.filter_map(|(app, queue)| {
-        let fastest = state.fastest(&yard.menus[app], 1, u64::MAX);
-        Some((queue.first()?.0, app, fastest?.0))
-    });
-    let Some((_, app, choice)) = oldest.min() else {
-        return;
-    };
     let (queue, choice) = (&yard.jobs.lost[app], &yard.menus[app].choices[choice]);
     let sizes = 1..=queue.len().min(state.batch_max(choice));
     let size = sizes.take_while(|&size| size == 1 || state.time_us(choice, size) <= within_us);
@@ -78,4 +77,14 @@ pub(crate) fn lost(yard: &Yard<'_>, slot: usize, plan: &mut PlanBuilder) {
         .exit(choice.exit)
         .because("lost")
         .requests(batch.map(|&(_, id)| id));
+}
+
+/// The app with the oldest lost request that a slot can serve, and its fastest choice there.
+fn oldest_lost(yard: &Yard<'_>, slot: &Slot) -> Option<(usize, usize)> {
+    let queues = yard.jobs.lost.iter().enumerate();
+    let oldest = queues.filter_map(|(app, queue)| {
+        let fastest = slot.fastest(&yard.menus[app], 1, u64::MAX);
+        Some((queue.first()?.0, app, fastest?.0))
+    });
+    oldest.min().map(|(_, app, choice)| (app, choice))
 }

@@ -102,6 +102,17 @@ impl Jobs {
         self.allowed_us.extend(means);
     }
 
+    /// Until when lost requests wait for a worker that has nothing better to wait for; none: none is
+    /// lost.
+    pub(crate) fn lost_until_us(&self, menus: &[Menu]) -> Option<u64> {
+        let queues = self.lost.iter().zip(menus);
+        let until_us = queues.filter_map(|(queue, menu)| {
+            let (deadline_us, _) = queue.first()?;
+            Some(deadline_us + (menu.slo_us / 2.0) as u64)
+        });
+        until_us.min()
+    }
+
     fn job(&mut self, request: RequestRef<'_>, menu: &Menu) -> Job {
         let accuracies = self.accuracies.len();
         let evidence = request.evidence().filter(|_| !menu.prior.is_empty());

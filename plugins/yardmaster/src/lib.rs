@@ -99,6 +99,7 @@ impl Policy for Yardmaster {
         }
         let is_idle = |&at: &usize| idle.iter().any(|worker| worker.id() == slots[at].worker);
         let mut open: Vec<usize> = (0..slots.len()).filter(is_idle).collect();
+        let mut free = open.clone();
         let YardmasterSettings {
             nodes_max, depth, ..
         } = self.settings;
@@ -115,6 +116,7 @@ impl Policy for Yardmaster {
             commit::dispatch(&yard, &batch, price, plan);
             yard.take(&batch);
             open.retain(|&slot| slot != batch.slot);
+            free.retain(|&slot| slot != batch.slot);
         }
         if yard.nodes_left.get() == 0 {
             // Another window for the other workers.
@@ -126,8 +128,14 @@ impl Policy for Yardmaster {
             // The worker that waits for the batch.
             open.truncate(open.len().saturating_sub(1));
         }
-        if let Some(&slot) = open.first() {
-            commit::lost(&yard, slot, plan);
+        match yard.jobs.lost_until_us(&self.menus) {
+            // A worker that waits for another batch does not wait for ever next to a lost request.
+            Some(until_us) if until_us <= now_us => commit::lost(&yard, &free, plan),
+            Some(until_us) => {
+                commit::lost(&yard, &open, plan);
+                plan.wake_at(until_us);
+            }
+            None => {}
         }
         Ok(())
     }

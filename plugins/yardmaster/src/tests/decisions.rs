@@ -93,6 +93,48 @@ fn a_lost_request_waits_until_the_worker_is_free() {
     assert_eq!(decide(&catalog, alone).batches, [batch(0, 0, &[1])]);
 }
 
+#[test]
+fn a_lost_request_runs_on_the_worker_that_can_run_it() {
+    let catalog = CatalogBuilder::new()
+        .app("a", &["x", "y"])
+        .penalty(switchyard_sdk::Penalty::Step)
+        .variant("a", &[0.9, 0.9])
+        .latency_on("gpu", 10_000, 0)
+        .worker_of("cpu", "cpu")
+        .worker_of("gpu", "gpu")
+        .build();
+    let window = WindowBuilder::new(&catalog).request("a").slack_us(-1_000);
+    assert_eq!(decide(&catalog, window).batches, [batch(1, 0, &[1])]);
+}
+
+/// Request 2 is answered sooner if it waits for the fast worker; the lost request waits next to it,
+/// until half of the app's time has passed since its deadline.
+#[test]
+fn a_lost_request_does_not_wait_for_a_faster_worker_for_ever() {
+    let catalog = CatalogBuilder::new()
+        .app("a", &["x", "y"])
+        .penalty(switchyard_sdk::Penalty::Step)
+        .slo_us(100_000)
+        .variant("a", &[0.9, 0.9])
+        .latency_on("fast", 10_000, 0)
+        .latency_on("slow", 95_000, 0)
+        .worker_of("fast", "fast")
+        .worker_of("slow", "slow")
+        .build();
+    let lost = |late_us: i64| {
+        WindowBuilder::new(&catalog)
+            .now_us(1_000_000)
+            .busy(0, 0, 5_000)
+            .request("a")
+            .slack_us(-late_us)
+            .request("a")
+            .slack_us(200_000)
+    };
+    assert_eq!(decide(&catalog, lost(40_000)).batches, []);
+    let found = decide(&catalog, lost(60_000)).batches;
+    assert_eq!(found, [batch(1, 0, &[1])]);
+}
+
 /// The evidence answers at 0.95, no variant does better: no worker's time is needed.
 #[test]
 fn evidence_that_is_better_than_every_variant_answers() {

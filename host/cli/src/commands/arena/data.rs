@@ -25,7 +25,7 @@ pub(super) struct ArenaData {
     pub(super) policies: Vec<PolicyData>,
     pub(super) test_beds: Vec<TestBedData>,
     pub(super) workloads: Vec<WorkloadData>,
-    /// From the highest score to the lowest.
+    /// From the highest score to the lowest; without policies that all cells refuse.
     pub(super) ranking: Vec<RankData>,
     /// By test bed, then by workload.
     pub(super) cells: Vec<CellData>,

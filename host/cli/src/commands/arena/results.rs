@@ -102,7 +102,8 @@ impl Field<'_> {
         let scores = score::scores(utilities, self.names.len(), self.seeds);
         let some: BySeed = scores.iter().cloned().map(Some).collect();
         let ran = |cell: &&CellData| cell.best.is_some();
-        let places = (1..).zip(score::order(&scores));
+        let runs = |policy: &usize| utilities.iter().any(|cell| cell[*policy].is_some());
+        let places = (1..).zip(score::order(&scores).into_iter().filter(runs));
         let ranks = places.filter_map(|(place, policy)| {
             let own = cells.iter().filter(ran).map(|cell| &cell.results[policy]);
             let own: Vec<&ResultData> = own.collect();

@@ -6,8 +6,8 @@ use switchyard_sim::metrics::PairedEffect;
 pub(super) const RULE: &str = "score(p) = 100 / C * sum over the cells c of U(p, c) / max over q of \
      U(q, c). A cell is a workload on a test bed, C their number, U(p, c) the mean utility of an arrival \
      under policy p: accuracy, reduced by the app's penalty for a late answer, 0 without an answer. A \
-     cell that a policy cannot run counts 0; a cell that no policy can run is left out. Intervals: 95 % \
-     over the seeds, Student's t, with the best utility of each cell held fixed.";
+     cell that a policy cannot run counts 0; a cell that no policy can run is left out, and a policy that \
+     can run no cell. Intervals: 95 % over the seeds, Student's t, with the best utility of each cell held fixed.";
 
 /// The rule of the differences, for the scoreboard.
 pub(super) const AGAINST: &str = "Difference: from the best other shipped policy, in score or in the \
