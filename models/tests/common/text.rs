@@ -25,6 +25,7 @@ pub(crate) struct EncoderSize {
     pub(crate) wide: usize,
     pub(crate) layers: usize,
     pub(crate) layers_per_stage: usize,
+    pub(crate) stages_per_layer: usize,
     /// Tokens that have an embedding of their position.
     pub(crate) positions: usize,
     pub(crate) max_tokens: usize,
@@ -41,6 +42,7 @@ pub(crate) const SMALL: EncoderSize = EncoderSize {
     wide: 32,
     layers: 3,
     layers_per_stage: 2,
+    stages_per_layer: 1,
     positions: 32,
     max_tokens: MAX_TOKENS,
     max_batch: 4,
@@ -56,6 +58,7 @@ pub(crate) const MINILM: EncoderSize = EncoderSize {
     wide: 1536,
     layers: 6,
     layers_per_stage: 1,
+    stages_per_layer: 2,
     positions: 512,
     max_tokens: 512,
     max_batch: 16,
@@ -149,11 +152,12 @@ fn write_variant(of: &EncoderSize, dir: &Path, name: &str, answers: Answers) {
         hidden,
         layers,
         layers_per_stage,
+        stages_per_layer,
         max_tokens,
         max_batch,
         ..
     } = of;
-    let stages = layers.div_ceil(layers_per_stage);
+    let stages = layers.div_ceil(layers_per_stage) * stages_per_layer;
     let tensors = tensors(of, answers);
     let parameters: usize = tensors.iter().map(|(_, shape)| size(shape)).sum();
     write_tensors(&dir.join("model.safetensors"), &tensors);
@@ -194,6 +198,7 @@ head = "{head}"
 outputs = {outputs}
 layers = {layers}
 layers_per_stage = {layers_per_stage}
+stages_per_layer = {stages_per_layer}
 max_tokens = {max_tokens}
 {further}
 

@@ -189,6 +189,11 @@ fn a_field_of_the_card_is_named() {
             "`architecture.layers_per_stage`",
         ),
         ("layers = 3", "layers = 3\nlayers_per_stage = 1", "`stages`"),
+        (
+            "layers = 3",
+            "layers = 3\nlayers_per_stage = 2\nstages_per_layer = 2",
+            "`architecture.stages_per_layer`",
+        ),
         ("head = \"sentence-embedding\"", "head = \"cls\"", "`cls`"),
         ("accuracy = 0.8", "accuracy = 1.5", "`exits[0].accuracy`"),
         (

@@ -60,7 +60,15 @@ pub(crate) struct Case {
     prefix: &'static str,
     /// Whether norms are called `gamma` and `beta`.
     greek: bool,
+    /// Lines of the card, and the stages that they make of the layers.
+    split: (&'static str, fn(usize) -> usize),
 }
+
+/// Attention and feed-forward network of each layer are stages of their own.
+const HALVES: (&str, fn(usize) -> usize) =
+    ("layers_per_stage = 1\nstages_per_layer = 2", |layers| {
+        2 * layers
+    });
 
 pub(crate) const BERT: Case = Case {
     name: "bert-embedding",
@@ -74,6 +82,7 @@ pub(crate) const BERT: Case = Case {
     positions: 40,
     prefix: "",
     greek: false,
+    split: ("", |layers| layers.div_ceil(2)),
 };
 
 pub(crate) const CASES: [Case; 8] = [
@@ -99,6 +108,7 @@ pub(crate) const CASES: [Case; 8] = [
         head: Head::Classes,
         activation: "relu",
         prefix: "distilbert.",
+        split: HALVES,
         ..BERT
     },
     Case {
@@ -128,6 +138,7 @@ pub(crate) const CASES: [Case; 8] = [
         wide: 1536,
         layers: 6,
         positions: 512,
+        split: HALVES,
         ..BERT
     },
 ];
@@ -300,7 +311,8 @@ pub(crate) fn write(dir: &Path, case: &Case) {
             "texts = 2\nactivation = \"sigmoid\"",
         ),
     };
-    let stages = case.layers.div_ceil(2);
+    let (split, stages_of) = case.split;
+    let stages = stages_of(case.layers);
     let card = format!(
         r#"name = "{name}"
 summary = "A test"
@@ -314,6 +326,7 @@ kind = "bert"
 head = "{head}"
 outputs = {outputs}
 layers = {layers}
+{split}
 max_tokens = {MAX_TOKENS}
 {further}
 

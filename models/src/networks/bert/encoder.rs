@@ -26,6 +26,15 @@ pub(super) struct EncoderLayer {
     output_norm: LayerNorm,
 }
 
+/// The part of a layer behind which a stage may end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum LayerHalf {
+    /// Self-attention, residual and norm.
+    Attention,
+    /// The feed-forward network, residual and norm.
+    FeedForward,
+}
+
 // === impl EncoderLayer ===
 
 impl EncoderLayer {
@@ -52,18 +61,24 @@ impl EncoderLayer {
         })
     }
 
-    /// Hidden states of texts to the next ones.
-    pub(super) fn forward(&self, x: &Flow, mask: &AttentionMask) -> Result<Flow> {
-        let qkv = self.qkv.forward_onto(x, None, Activation::None)?;
-        let mixed = mask.attend(&qkv, self.heads)?;
-        drop(qkv);
-        let attended = self
-            .attended
-            .forward_onto(&mixed, Some(x), Activation::None)?;
-        let x = self.attention_norm.forward(attended)?;
-        let wide = self.up.forward_onto(&x, None, self.activation)?;
-        let narrow = self.down.forward_onto(&wide, Some(&x), Activation::None)?;
-        self.output_norm.forward(narrow)
+    /// Hidden states of texts to those after one half of the layer.
+    pub(super) fn forward(&self, half: LayerHalf, x: &Flow, mask: &AttentionMask) -> Result<Flow> {
+        match half {
+            LayerHalf::Attention => {
+                let qkv = self.qkv.forward_onto(x, None, Activation::None)?;
+                let mixed = mask.attend(&qkv, self.heads)?;
+                drop(qkv);
+                let attended = self
+                    .attended
+                    .forward_onto(&mixed, Some(x), Activation::None)?;
+                self.attention_norm.forward(attended)
+            }
+            LayerHalf::FeedForward => {
+                let wide = self.up.forward_onto(x, None, self.activation)?;
+                let narrow = self.down.forward_onto(&wide, Some(x), Activation::None)?;
+                self.output_norm.forward(narrow)
+            }
+        }
     }
 }
 

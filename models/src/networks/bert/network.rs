@@ -6,7 +6,7 @@ use candle_core::{D, DType, Result, Tensor};
 
 use super::config::BertConfig;
 use super::embeddings::{TokenEmbeddings, token_ids};
-use super::encoder::EncoderLayer;
+use super::encoder::{EncoderLayer, LayerHalf};
 use super::head::AnswerHead;
 use super::lengths::in_length_groups;
 use super::names::TensorNames;
@@ -35,7 +35,7 @@ const TEXTS_MAX: usize = 2;
 pub struct Bert {
     mode: ComputeMode,
     exits: Vec<usize>,
-    layers_per_stage: usize,
+    halves_per_stage: usize,
     hidden: usize,
     /// Values per token at the widest point.
     intermediate: usize,
@@ -92,7 +92,7 @@ impl Spec for BertSpec {
             });
         }
         check_depth("layers", self.layers)?;
-        check_depth("layers_per_stage", self.layers_per_stage)?;
+        self.check_stages()?;
         check_size("max_tokens", self.max_tokens)?;
         if self.max_tokens < TOKENS_MIN {
             return Err(BadHyperParameter {
@@ -129,7 +129,7 @@ impl Bert {
         Ok(Self {
             mode: params.mode(),
             exits: vec![spec.stages()],
-            layers_per_stage: spec.layers_per_stage,
+            halves_per_stage: spec.halves_per_stage(),
             hidden: config.hidden_size,
             intermediate: config.intermediate_size.max(config.hidden_size),
             classes: spec.classes(),
@@ -141,16 +141,25 @@ impl Bert {
         })
     }
 
-    /// Runs layers on the tokens of all texts, without padding.
-    fn run_packed(&self, stage: usize, layers: &[EncoderLayer], x: &Tensor) -> Result<Tensor> {
+    /// The half layers of a stage; none past the last stage.
+    fn halves(&self, stage: usize) -> impl Iterator<Item = (&EncoderLayer, LayerHalf)> + Clone {
+        let halves = self.layers.iter().flat_map(|layer| {
+            [LayerHalf::Attention, LayerHalf::FeedForward].map(|half| (layer, half))
+        });
+        let first = stage.saturating_mul(self.halves_per_stage);
+        halves.skip(first).take(self.halves_per_stage)
+    }
+
+    /// Runs a stage on the tokens of all texts, without padding.
+    fn run_packed(&self, stage: usize, x: &Tensor) -> Result<Tensor> {
         let channels = self.hidden + 1;
         let most = PACKED_SLICE_ACTIVATIONS / self.intermediate;
         let (texts, width) = (x.dim(0)?, x.dim(1)?);
         let count = texts * width;
         let run = |slice: &TextSlice<'_>, mut rows: Flow, to: &mut Vec<f32>| -> Result<()> {
             let mask = AttentionMask::Lengths(slice.lengths.to_vec());
-            for layer in layers {
-                rows = layer.forward(&rows, &mask)?;
+            for (layer, half) in self.halves(stage) {
+                rows = layer.forward(half, &rows, &mask)?;
             }
             slice.put(rows.as_map()?, to, channels);
             Ok(())
@@ -242,14 +251,11 @@ impl StagedModel for Bert {
     }
 
     fn run_stage(&self, stage: usize, x: &Tensor) -> Result<Tensor> {
-        let first = stage * self.layers_per_stage;
-        let layers = match self.layers.get(first..) {
-            Some(layers) if !layers.is_empty() => layers,
-            _ => return no_stage(stage, self.stages()),
-        };
-        let layers = &layers[..self.layers_per_stage.min(layers.len())];
+        if self.halves(stage).next().is_none() {
+            return no_stage(stage, self.stages());
+        }
         if self.mode == ComputeMode::Packed {
-            return self.run_packed(stage, layers, x);
+            return self.run_packed(stage, x);
         }
         let compute = |x: &Tensor| {
             in_slices(x, x.dim(1)? * self.intermediate, |x| {
@@ -260,8 +266,8 @@ impl StagedModel for Bert {
                     (Flow::Graph(hidden), mask)
                 };
                 let attention = AttentionMask::of_tokens(&mask)?;
-                for layer in layers {
-                    hidden = layer.forward(&hidden, &attention)?;
+                for (layer, half) in self.halves(stage) {
+                    hidden = layer.forward(half, &hidden, &attention)?;
                 }
                 Tensor::cat(&[hidden.as_tensor()?, &mask.unsqueeze(2)?], 2)
             })

@@ -7,6 +7,10 @@ use serde::{Deserialize, Serialize};
 use super::pooling::{Pooling, SentencePooling};
 use super::score::ScoreActivation;
 use crate::error::ModelError;
+use crate::networks::spec::{BadHyperParameter, check_depth, check_range};
+
+/// Parts of a layer behind which a stage may end.
+pub(super) const HALVES: usize = 2;
 
 /// Hyper-parameters of [`Bert`](super::Bert) that `config.json` lacks or that the card repeats.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -24,6 +28,12 @@ pub struct BertSpec {
     /// Encoder layers per stage; the last stage may have fewer.
     #[serde(default = "default_layers_per_stage")]
     pub layers_per_stage: usize,
+    /// 2: attention and feed-forward network of each layer are stages of their own, with 1 layer per stage.
+    #[serde(
+        default = "default_stages_per_layer",
+        skip_serializing_if = "is_default_stages_per_layer"
+    )]
+    pub stages_per_layer: usize,
     /// Tokens that a text is cut to, special ones included.
     pub max_tokens: usize,
     /// Tokens of a common text, at which latencies are measured; at most `max_tokens`.
@@ -77,7 +87,24 @@ impl BertSpec {
 
     /// Stages of the encoder.
     pub(super) fn stages(&self) -> usize {
-        self.layers.div_ceil(self.layers_per_stage)
+        self.layers.div_ceil(self.layers_per_stage) * self.stages_per_layer
+    }
+
+    /// Half layers of a stage: attention, feed-forward network, and so on.
+    pub(super) fn halves_per_stage(&self) -> usize {
+        HALVES * self.layers_per_stage / self.stages_per_layer
+    }
+
+    pub(super) fn check_stages(&self) -> Result<(), BadHyperParameter> {
+        check_depth("layers_per_stage", self.layers_per_stage)?;
+        check_range("stages_per_layer", self.stages_per_layer, HALVES)?;
+        if self.stages_per_layer > 1 && self.layers_per_stage > 1 {
+            return Err(BadHyperParameter {
+                field: "stages_per_layer".to_owned(),
+                reason: format!("{} needs layers_per_stage = 1", self.stages_per_layer),
+            });
+        }
+        Ok(())
     }
 }
 
@@ -99,4 +126,12 @@ fn is_default_typical(tokens: &usize) -> bool {
 
 fn default_layers_per_stage() -> usize {
     2
+}
+
+fn default_stages_per_layer() -> usize {
+    1
+}
+
+fn is_default_stages_per_layer(stages: &usize) -> bool {
+    *stages == default_stages_per_layer()
 }

@@ -26,8 +26,9 @@ pub(super) const MODEL_TYPES: [&str; 5] =
 /// The weights, in the folder and next to the card.
 const WEIGHTS: &str = "model.safetensors";
 
-/// Encoder layers per stage.
+/// Short stages: others run between the stages of a long text.
 const LAYERS_PER_STAGE: usize = 1;
+const STAGES_PER_LAYER: usize = 2;
 
 /// Files that an encoder reads, and those that sentence-transformers adds for each task.
 const FILES: [&str; 3] = [WEIGHTS, "config.json", "tokenizer.json"];
@@ -107,6 +108,7 @@ pub(super) fn describe(source: &Path, statement: &Statement) -> Result<Descripti
         texts,
         layers: config.num_hidden_layers,
         layers_per_stage: LAYERS_PER_STAGE,
+        stages_per_layer: STAGES_PER_LAYER,
         max_tokens: max_tokens(source, &config)?,
         typical_tokens: TYPICAL_TOKENS,
         pooling: statement.pooling.filter(|_| task == Task::Embed),
