@@ -41,7 +41,7 @@ class _Runs:
         check(slot_us, options)
         self.native = _native.Environments(inputs(profile, workload, [1], **options), slot_us, count)
         self.duration_us = self.native.duration_us
-        catalog = Catalog(self.native.catalog)
+        self.catalog = catalog = Catalog(self.native.catalog)
         self.observations = gymnasium.spaces.Box(-np.inf, np.inf, (self.native.observation_size,), np.float32)
         choices = [len(catalog.variants) + 1] * len(catalog.workers)
         self.actions = gymnasium.spaces.MultiDiscrete(choices)
@@ -79,7 +79,7 @@ class SchedulingEnv(gymnasium.Env):
     @property
     def catalog(self) -> Catalog:
         """Apps, variants and workers, whose positions actions and observations have."""
-        return Catalog(self._runs.native.catalog)
+        return self._runs.catalog
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[np.ndarray, dict[str, Any]]:
         super().reset(seed=seed)
@@ -122,6 +122,8 @@ class SchedulingVectorEnv(gymnasium.vector.VectorEnv):
         self.action_space = batch_space(self.single_action_space, num_envs)
         self._randoms = [seeding.np_random(None)[0] for _ in range(num_envs)]
         self._ended = np.zeros(num_envs, dtype=bool)
+        # Gymnasium's sign that an info is of every environment.
+        self._every = np.ones(num_envs, dtype=bool)
 
     def reset(
         self, *, seed: int | list[int | None] | None = None, options: dict[str, Any] | None = None
@@ -151,7 +153,8 @@ class SchedulingVectorEnv(gymnasium.vector.VectorEnv):
         observations = np.frombuffer(buffer, np.float32).reshape(self.num_envs, -1)
         in_time, late, unanswered, now_us = np.frombuffer(slots, np.int64).reshape(self.num_envs, 4).T
         rewards = (in_time - late - unanswered).astype(np.float64)
-        return observations, rewards, {"now_us": now_us, "in_time": in_time, "late": late, "unanswered": unanswered}
+        infos = {"now_us": now_us, "in_time": in_time, "late": late, "unanswered": unanswered}
+        return observations, rewards, {**infos, **{f"_{name}": self._every for name in infos}}
 
 
 def _main() -> None:

@@ -164,7 +164,7 @@ class Refusals(unittest.TestCase):
         self.refused("seeds: 'one', must be a whole number", "poisson:5", "fcfs", seeds="one")
         self.refused("seeds: 1001 seeds, must be 1 to 1000", "poisson:5", "fcfs", seeds=10**9)
         self.refused("workers: -2, must be a whole number from 1", "poisson:5", "fcfs", workers=-2)
-        self.refused("seconds: nan, must be a positive number", "poisson:5", "fcfs", seconds=float("nan"))
+        self.refused("seconds: NaN, must be a positive number", "poisson:5", "fcfs", seconds=float("nan"))
         self.refused("seconds: '5', must be a positive number", "poisson:5", "fcfs", seconds="5")
         self.refused("threads: -1, must be a whole number from 0", "poisson:5", "fcfs", threads=-1)
         self.refused("policies: 7, must be a name, a file *.wasm", "poisson:5", ["fcfs", 7])
@@ -196,7 +196,7 @@ class Refusals(unittest.TestCase):
             made.compare("edf")
         with self.assertRaisesRegex(switchyard.Error, "rows: `nowhere`, must be requests, batches or windows"):
             made._native.rows("nowhere")
-        with self.assertRaisesRegex(KeyError, "column: 'nowhere', must be one of policy, "):
+        with self.assertRaisesRegex(KeyError, "column: 'nowhere', must be one of point, policy, "):
             made.runs()["nowhere"]
         with self.assertRaisesRegex(KeyError, "column: 'seed', must be one of point, policy, which have names"):
             made.runs().names("seed")
