@@ -3,8 +3,8 @@
 //!
 //! - `options`: the inputs, from Python; `compiled`: components, kept between calls; `simulation`: runs and
 //!   their results
-//! - `policy`: policies in Python; `stepped`: runs that Python decides; `window`, `plan`: their inputs and
-//!   decisions
+//! - `policy`: policies in Python; `stepped`: runs that Python decides; `environments`: runs for Gymnasium;
+//!   `window`, `plan`: inputs and decisions
 //! - `files`: profiles and recordings
 //! - `buffers`: columns for Python; `error`: the module's exception; `interrupt`: Ctrl-C
 
@@ -12,6 +12,7 @@
 
 mod buffers;
 mod compiled;
+mod environments;
 mod error;
 mod files;
 mod interrupt;
@@ -31,6 +32,7 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;
     module.add_class::<compiled::CompiledPolicies>()?;
     module.add_class::<simulation::Simulation>()?;
+    module.add_class::<environments::Environments>()?;
     module.add_class::<stepped::SteppedRun>()?;
     module.add_class::<window::CatalogView>()?;
     module.add_class::<window::WindowView>()?;

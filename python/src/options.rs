@@ -72,6 +72,11 @@ impl Options {
         self.request_without_policies()
     }
 
+    /// The seed of a run that is decided from outside.
+    pub(crate) fn first_seed(&self) -> u64 {
+        self.seeds.first().copied().unwrap_or_default()
+    }
+
     /// As [`request`](Self::request), for a run that is decided from outside.
     ///
     /// # Errors

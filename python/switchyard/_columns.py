@@ -29,6 +29,8 @@ class Columns(Mapping[str, np.ndarray]):
         return cls(arrays, {name: names for name, _, _, names in buffers if names is not None})
 
     def __getitem__(self, name: str) -> np.ndarray:
+        if name not in self._arrays:
+            raise KeyError(f"column: {name!r}, must be one of {', '.join(self._arrays)}")
         values = self._arrays[name]
         if name not in self._names:
             return values
@@ -53,6 +55,8 @@ class Columns(Mapping[str, np.ndarray]):
 
     def names(self, name: str) -> list[str]:
         """The list of names of a column."""
+        if name not in self._names:
+            raise KeyError(f"column: {name!r}, must be one of {', '.join(self._names)}, which have names")
         return self._names[name]
 
     def to_pandas(self) -> pandas.DataFrame:

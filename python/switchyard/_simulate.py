@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import operator
 import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -30,6 +31,12 @@ _DEFAULTS: dict[str, Any] = {
 }
 
 
+# Of the command.
+_SEEDS_MAX, _WORKERS_MAX = 1_000, 10_000
+
+_THREADS_MAX = 1_024
+
+
 @dataclass(frozen=True)
 class Policy:
     """A policy: a name of a bundled one, a file `*.wasm`, or `edf`, the native fallback.
@@ -48,7 +55,7 @@ class Policy:
 def simulate(
     profile: str | os.PathLike[str],
     workload: str | os.PathLike[str] | Mapping[str, Any] | Trace,
-    policies: str | Policy | PythonPolicy | Iterable[str | Policy | PythonPolicy],
+    policies: str | os.PathLike[str] | Policy | PythonPolicy | Iterable[str | os.PathLike[str] | Policy | PythonPolicy],
     *,
     seeds: int | Iterable[int] = 1,
     seconds: float | None = None,
@@ -75,8 +82,8 @@ def simulate(
 
     Raises `switchyard.Error` (a `ValueError`) if an input cannot be used.
     """
-    listed = [policies] if isinstance(policies, (str, Policy, PythonPolicy)) else list(policies)
-    numbers = list(range(1, seeds + 1)) if isinstance(seeds, int) else list(seeds)
+    listed = _listed(policies)
+    numbers = _seeds(seeds)
     chosen = {
         "seconds": seconds,
         "config": config,
@@ -93,10 +100,39 @@ def simulate(
     options = inputs(profile, workload, numbers, **chosen)
     options["policies"] = [policy._parts() if isinstance(policy, Policy) else policy for policy in listed if not _own(policy)]
     options["python_policies"] = [policy._options(at) for at, policy in enumerate(listed) if _own(policy)]
-    options["threads"], options["compiled"] = threads, compiled
+    options["threads"], options["compiled"] = whole("threads", threads, 0, _THREADS_MAX), compiled
     shown = {"profile": os.fspath(profile), "workload": workload, "policies": listed, "seeds": numbers, **chosen}
     options["command"] = _call(shown)
     return Result(_native.simulate(options))
+
+
+def _listed(policies: Any) -> list[str | Policy | PythonPolicy]:
+    one = (str, os.PathLike, Policy, PythonPolicy)
+    if not isinstance(policies, one) and not isinstance(policies, Iterable):
+        policies = [policies]
+    listed = [policies] if isinstance(policies, one) else list(policies)
+    for policy in listed:
+        if not isinstance(policy, one):
+            raise Error(f"policies: {policy!r}, must be a name, a file *.wasm, a Policy or a PythonPolicy")
+    return [os.fspath(policy) if isinstance(policy, os.PathLike) else policy for policy in listed]
+
+
+def _seeds(seeds: Any) -> list[int]:
+    if isinstance(seeds, Iterable) and not isinstance(seeds, str):
+        return [whole("seeds", seed, 0, 2**64 - 1) for seed in seeds]
+    # The native module refuses no seeds and too many.
+    return list(range(1, whole("seeds", seeds, 0, 2**32) + 1)[: _SEEDS_MAX + 1])
+
+
+def whole(field: str, value: Any, least: int, most: int) -> int:
+    """A whole number in a range."""
+    try:
+        number = operator.index(value)
+    except TypeError:
+        number = least - 1
+    if not least <= number <= most:
+        raise Error(f"{field}: {value!r}, must be a whole number from {least} to {most}")
+    return number
 
 
 def inputs(
@@ -113,6 +149,10 @@ def inputs(
     if unknown:
         raise TypeError(f"{', '.join(sorted(unknown))}: unknown, must be one of {', '.join(_DEFAULTS)}")
     options = {**_DEFAULTS, **chosen}
+    if options["workers"] is not None:
+        whole("workers", options["workers"], 1, _WORKERS_MAX)
+    if options["seconds"] is not None and not isinstance(options["seconds"], (int, float)):
+        raise Error(f"seconds: {options['seconds']!r}, must be a positive number")
     for name in ["config", "zoo", "policies_dir"]:
         options[name] = None if options[name] is None else Path(options[name])
     return {
@@ -126,7 +166,7 @@ def inputs(
         "workload_is_json": is_json,
         "policies": [],
         "python_policies": [],
-        "seeds": seeds,
+        "seeds": [whole("seed", seed, 0, 2**64 - 1) for seed in seeds],
     }
 
 

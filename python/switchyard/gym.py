@@ -1,19 +1,51 @@
-"""The simulator as an environment of Gymnasium (`pip install switchyard[gym]`)."""
+"""The simulator as environments of Gymnasium (`pip install switchyard[gym]`).
+
+`python -m switchyard.gym` prints their steps per second.
+"""
 
 from __future__ import annotations
 
 import os
+import struct
 from collections.abc import Mapping
 from typing import Any
 
 import gymnasium
 import numpy as np
+from gymnasium.utils import seeding
+from gymnasium.vector import AutoresetMode
+from gymnasium.vector.utils import batch_space
 
-from .policy import Plan
-from .stepped import Ends, Stepped
+from . import _native
+from ._native import Error
+from ._simulate import inputs, whole
+from .policy import Catalog
+from .stepped import check
 from .traces import Trace
 
-__all__ = ["SchedulingEnv"]
+__all__ = ["SchedulingEnv", "SchedulingVectorEnv"]
+
+# Seeds of runs are drawn below this.
+_SEEDS = 2**31
+
+_ENVS_MAX = 65_536
+
+# Requests in time, late, without an answer; the time.
+_SLOT = struct.Struct("4q")
+
+
+class _Runs:
+    """The runs of an environment, and its spaces."""
+
+    def __init__(self, count: int, profile: Any, workload: Any, slot_us: int, options: Mapping[str, Any]) -> None:
+        check(slot_us, options)
+        self.native = _native.Environments(inputs(profile, workload, [1], **options), slot_us, count)
+        self.duration_us = self.native.duration_us
+        self.catalog = catalog = Catalog(self.native.catalog)
+        self.observations = gymnasium.spaces.Box(-np.inf, np.inf, (self.native.observation_size,), np.float32)
+        choices = [len(catalog.variants) + 1] * len(catalog.workers)
+        self.actions = gymnasium.spaces.MultiDiscrete(choices)
+        self.idle = bytes(8 * len(choices) * count)
 
 
 class SchedulingEnv(gymnasium.Env):
@@ -40,58 +72,96 @@ class SchedulingEnv(gymnasium.Env):
         slot_us: int = 10_000,
         **options: Any,
     ) -> None:
-        self._inputs = (profile, workload, {"slot_us": slot_us, **options})
-        self._run = self._begin(1)
-        catalog = self._run.catalog
-        self._apps = {app["name"]: at for at, app in enumerate(catalog.apps)}
-        self._slo_ms = np.array([app["slo_ms"] for app in catalog.apps])
-        size = 3 * len(catalog.apps) + 2 * len(catalog.workers)
-        self.observation_space = gymnasium.spaces.Box(-np.inf, np.inf, (size,), np.float32)
-        choices = [len(catalog.variants) + 1] * len(catalog.workers)
-        self.action_space = gymnasium.spaces.MultiDiscrete(choices)
+        self._runs = _Runs(1, profile, workload, slot_us, options)
+        self._step, self._duration_us = self._runs.native.step, self._runs.duration_us
+        self.observation_space, self.action_space = self._runs.observations, self._runs.actions
 
-    def _begin(self, seed: int) -> Stepped:
-        profile, workload, options = self._inputs
-        return Stepped(profile, workload, seed=seed, **options)
+    @property
+    def catalog(self) -> Catalog:
+        """Apps, variants and workers, whose positions actions and observations have."""
+        return self._runs.catalog
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[np.ndarray, dict[str, Any]]:
         super().reset(seed=seed)
-        drawn = int(self.np_random.integers(2**31)) if seed is None else seed
-        self._run = self._begin(drawn)
-        return self._observation(), self._info(self._run.ends)
+        drawn = int(self.np_random.integers(_SEEDS)) if seed is None else seed
+        observation, slot = self._step(self._runs.idle, [(0, drawn)])
+        in_time, late, unanswered, now_us = _SLOT.unpack(slot)
+        info = {"now_us": now_us, "in_time": in_time, "late": late, "unanswered": unanswered}
+        return np.frombuffer(observation, np.float32), info
 
     def step(self, action: Any) -> tuple[np.ndarray, float, bool, bool, dict[str, Any]]:
-        ends = self._run.step(self._plan(action))
-        reward = float(ends.in_time - ends.late - ends.unanswered)
-        is_over = self._run.window.now_us >= self._run.duration_us
-        return self._observation(), reward, False, is_over, self._info(ends)
+        observation, slot = self._step(np.asarray(action, np.int64).tobytes(), [])
+        in_time, late, unanswered, now_us = _SLOT.unpack(slot)
+        info = {"now_us": now_us, "in_time": in_time, "late": late, "unanswered": unanswered}
+        reward = float(in_time - late - unanswered)
+        return np.frombuffer(observation, np.float32), reward, False, now_us >= self._duration_us, info
 
-    def _plan(self, action: Any) -> Plan:
-        plan, window, catalog = Plan(), self._run.window, self._run.catalog
-        left = np.ones(len(window.requests.id), dtype=bool)
-        workers = window.workers
-        idle = (workers.free_at_us <= window.now_us) & (workers.queued == 0) & (workers.up == 1)
-        for worker in np.flatnonzero(idle & (np.asarray(action) > 0)):
-            variant = int(action[worker]) - 1
-            app = self._apps[catalog.variants[variant]["app"]]
-            rows = np.flatnonzero(left & (window.requests.app == app))
-            rows = rows[: catalog.variants[variant]["batch_size_max"]]
-            if len(rows):
-                left[rows] = False
-                plan.dispatch(int(worker), variant, window.requests.id[rows], catalog.last_exit(variant))
-        return plan
 
-    def _observation(self) -> np.ndarray:
-        window, count = self._run.window, len(self._apps)
-        apps = window.requests.app
-        left_ms = (window.requests.deadline_us.astype("i8") - window.now_us) / 1e3
-        least_ms = np.array(
-            [left_ms[apps == app].min() if (apps == app).any() else self._slo_ms[app] for app in range(count)]
-        )
-        pending = np.bincount(apps, minlength=count)
-        free_ms = np.maximum(window.workers.free_at_us.astype("i8") - window.now_us, 0) / 1e3
-        rates = window.arrival_rate if len(window.arrival_rate) else np.zeros(count)
-        return np.concatenate([pending, least_ms, rates, free_ms, window.workers.up]).astype(np.float32)
+class SchedulingVectorEnv(gymnasium.vector.VectorEnv):
+    """`num_envs` environments as `SchedulingEnv`, of one profile and workload, which one call steps.
 
-    def _info(self, ends: Ends) -> dict[str, Any]:
-        return {"now_us": self._run.window.now_us, **ends._asdict()}
+    Seeds and the reset after an episode are those of `gymnasium.vector.SyncVectorEnv`: the step after the last one
+    of an episode ignores its action and begins another episode.
+    """
+
+    metadata = {"render_modes": [], "autoreset_mode": AutoresetMode.NEXT_STEP}
+
+    def __init__(
+        self,
+        num_envs: int,
+        profile: str | os.PathLike[str],
+        workload: str | os.PathLike[str] | Mapping[str, Any] | Trace,
+        *,
+        slot_us: int = 10_000,
+        **options: Any,
+    ) -> None:
+        self.num_envs = whole("num_envs", num_envs, 1, _ENVS_MAX)
+        self._runs = _Runs(num_envs, profile, workload, slot_us, options)
+        self.single_observation_space, self.single_action_space = self._runs.observations, self._runs.actions
+        self.observation_space = batch_space(self.single_observation_space, num_envs)
+        self.action_space = batch_space(self.single_action_space, num_envs)
+        self._randoms = [seeding.np_random(None)[0] for _ in range(num_envs)]
+        self._ended = np.zeros(num_envs, dtype=bool)
+        # Gymnasium's sign that an info is of every environment.
+        self._every = np.ones(num_envs, dtype=bool)
+
+    def reset(
+        self, *, seed: int | list[int | None] | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[np.ndarray, dict[str, Any]]:
+        seeds = [seed + at for at in range(self.num_envs)] if isinstance(seed, int) else seed or [None] * self.num_envs
+        if len(seeds) != self.num_envs:
+            raise Error(f"seed: {len(seeds)} seeds, must be {self.num_envs}")
+        self._ended[:] = False
+        observations, _, infos = self._step(self._runs.idle, [(at, self._seed(at, own)) for at, own in enumerate(seeds)])
+        return observations, infos
+
+    def _seed(self, at: int, seed: int | None = None) -> int:
+        """The seed of the next episode."""
+        if seed is None:
+            return int(self._randoms[at].integers(_SEEDS))
+        self._randoms[at] = seeding.np_random(seed)[0]
+        return seed
+
+    def step(self, actions: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, dict[str, Any]]:
+        resets = [(int(at), self._seed(at)) for at in np.flatnonzero(self._ended)] if self._ended.any() else []
+        observations, rewards, infos = self._step(np.asarray(actions, np.int64).tobytes(), resets)
+        self._ended = infos["now_us"] >= self._runs.duration_us
+        return observations, rewards, np.zeros(self.num_envs, dtype=bool), self._ended.copy(), infos
+
+    def _step(self, actions: bytes, resets: list[tuple[int, int]]) -> tuple[np.ndarray, np.ndarray, dict[str, Any]]:
+        buffer, slots = self._runs.native.step(actions, resets)
+        observations = np.frombuffer(buffer, np.float32).reshape(self.num_envs, -1)
+        in_time, late, unanswered, now_us = np.frombuffer(slots, np.int64).reshape(self.num_envs, 4).T
+        rewards = (in_time - late - unanswered).astype(np.float64)
+        infos = {"now_us": now_us, "in_time": in_time, "late": late, "unanswered": unanswered}
+        return observations, rewards, {**infos, **{f"_{name}": self._every for name in infos}}
+
+
+def _main() -> None:
+    from ._speed import main
+
+    main()
+
+
+if __name__ == "__main__":
+    _main()

@@ -15,9 +15,11 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -29,6 +31,11 @@ __all__ = ["Catalog", "Dispatch", "Plan", "PythonPolicy", "Window"]
 
 # Past the end of any queue: the end.
 _LAST = 2**32 - 1
+
+_EVENTS = ("arrival", "worker-idle", "completion")
+
+# Exact in a double.
+_US_MAX = 2**53
 
 
 @dataclass(frozen=True)
@@ -49,6 +56,28 @@ class PythonPolicy:
     every_us: int | None = None
     on: Sequence[str] = ("arrival", "worker-idle")
     residents: bool = False
+
+    def __post_init__(self) -> None:
+        if not callable(self.make):
+            raise Error(f"policies: {self.name}: make: {self.make!r}, must be a function or class that takes a Catalog")
+        if self.every_us is not None and (not isinstance(self.every_us, int) or not 1 <= self.every_us <= _US_MAX):
+            raise Error(f"policies: {self.name}: every_us: {self.every_us}, must be a whole number from 1 to {_US_MAX}")
+        for event in self.on:
+            if event not in _EVENTS:
+                raise Error(f"policies: {self.name}: on: `{event}`, must be arrival, worker-idle or completion")
+
+    def build(self, out: str | os.PathLike[str] | None = None) -> Path:
+        """Builds a WebAssembly component with the same decisions, by default `NAME.wasm`. Returns its file.
+
+        `make` must be a function or class with sources: of a file or a notebook. With it go the functions, classes
+        and constants that it uses. It may import `switchyard.policy`, modules of the standard library without
+        clock, files and random numbers, and numpy, of which a component has arrays of one dimension. Anything else
+        is refused with its file and line. Needs the command `switchyard`, and componentize-py
+        (`pip install switchyard[build]`) or PyPI.
+        """
+        from ._build import build
+
+        return build(self, out)
 
     def _options(self, position: int) -> dict[str, Any]:
         def make(catalog: _native.Catalog) -> Callable[[_native.Window], Plan | None]:
@@ -94,16 +123,43 @@ class Plan:
 
     def dispatch(self, worker: int, variant: int, requests: Iterable[int], exit: int, place: int = _LAST) -> None:
         """Queues a batch on a worker, which an exit of the variant answers; `place` 0 is the head of the queue."""
-        ids = np.asarray(requests, dtype="u8").tolist()
-        self.dispatches.append(Dispatch(int(worker), int(variant), ids, int(exit), int(place)))
+        self.dispatches.append(
+            Dispatch(
+                _index("worker", worker),
+                _index("variant", variant),
+                _ids(requests),
+                _index("exit", exit),
+                _index("place", place),
+            )
+        )
 
     def reject(self, requests: Iterable[int]) -> None:
         """Refuses requests."""
-        self.rejects.extend(np.asarray(requests, dtype="u8").tolist())
+        self.rejects.extend(_ids(requests))
 
     def wake(self, at_us: int) -> None:
         """Opens a window at this time."""
+        if not 0 <= at_us < 2**64:
+            raise Error(f"plan: wake: {at_us}, must be a time in microseconds from 0 on")
         self.wake_us = int(at_us)
+
+
+def _index(field: str, value: int) -> int:
+    """A position; whether it is one of the catalog is checked with the plan."""
+    number = int(value)
+    if number != value or not 0 <= number <= _LAST:
+        raise Error(f"plan: {field}: {value}, must be a whole number from 0 to {_LAST}")
+    return number
+
+
+def _ids(requests: Iterable[int]) -> list[int]:
+    if isinstance(requests, np.ndarray):
+        requests = requests.tolist()
+    ids = [int(request) for request in requests]
+    for row, (number, given) in enumerate(zip(ids, requests)):
+        if number != given or not 0 <= number < 2**64:
+            raise Error(f"plan: requests[{row}]: {given}, must be a number of `window.requests.id`")
+    return ids
 
 
 class Catalog:

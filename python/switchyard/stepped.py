@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from . import _native
 from ._native import Error
-from ._simulate import inputs
+from ._simulate import inputs, whole
 from .policy import Catalog, Plan, Window
 from .traces import Trace
 
@@ -17,6 +17,15 @@ __all__ = ["Ends", "Stepped"]
 
 # The scheduler opens no windows closer to each other.
 _SLOT_MIN_US = 100
+
+_SLOT_MAX_US = 2**53
+
+
+def check(slot_us: int, options: Mapping[str, Any]) -> None:
+    """Refuses options that a run decided from outside cannot have."""
+    whole("slot_us", slot_us, _SLOT_MIN_US, _SLOT_MAX_US)
+    if options.get("sweep") is not None:
+        raise Error(f"sweep: {options['sweep']!r}, must be None: a run has one point")
 
 
 class Ends(NamedTuple):
@@ -42,29 +51,22 @@ class Stepped:
         seed: int = 1,
         **options: Any,
     ) -> None:
-        if slot_us < _SLOT_MIN_US:
-            raise Error(f"slot_us: {slot_us}, must be at least {_SLOT_MIN_US}")
-        if options.get("sweep") is not None:
-            raise Error(f"sweep: {options['sweep']!r}, must be None: a run has one point")
+        check(slot_us, options)
         self._native = _native.SteppedRun(inputs(profile, workload, [seed], **options), slot_us)
         self.catalog = Catalog(self._native.catalog)
         self.duration_us: int = self._native.duration_us
         self.ends = Ends(0, 0, 0)
         """Requests that ended in the last slot."""
-        self._look()
-
-    def _look(self) -> None:
-        window, ends = self._native.slot()
-        self.window, self.ends = Window(window), Ends(*ends)
+        self.window = Window(self._native.window())
 
     def step(self, plan: Plan | None = None) -> Ends:
         """Decides the slot; without a plan all requests wait. Returns the requests that ended in it."""
-        self._native.decide(plan or Plan())
-        self._look()
+        window, ends = self._native.step(plan or Plan())
+        self.window, self.ends = Window(window), Ends(*ends)
         return self.ends
 
     def finish(self) -> dict[str, Any]:
         """Runs to the end of the last request; the fallback serves those that wait. Returns the report, as in the
         results of `simulate`.
         """
-        return json.loads(self._native.decide(None))
+        return json.loads(self._native.finish())

@@ -58,7 +58,7 @@ class Trace:
             row = int(late[0]) + 1
             found, before = self.at_us[row], self.at_us[row - 1]
             raise Error(f"{source}: row {row + 1}: at_us: {found}, must be at least {before}, that of the row before")
-        self.app = None if app is None else [str(name) for name in app]
+        self.app = None if app is None else _names(source, app)
         self.deadline_us = None if deadline_us is None else _whole(source, "deadline_us", deadline_us, 1)
         self.length = None if length is None else _whole(source, "length", length, 1, 2**32 - 1)
         for name in ["app", "deadline_us", "length"]:
@@ -162,6 +162,9 @@ class Trace:
         times = np.asarray(column(time))
         scale = _scale(unit)
         if times.dtype.kind == "M":
+            missing = np.flatnonzero(np.isnat(times))
+            if len(missing):
+                raise Error(f"frame: row {int(missing[0]) + 1}: {time}: NaT, must be a date")
             times, scale = times.astype("datetime64[ns]").astype("i8"), 1e-3
         at_us = _since_first("frame", time, times, scale)
         return cls(at_us, optional(app), optional(deadline_us), optional(length), source="frame")
@@ -328,6 +331,16 @@ def _lines(path: str | os.PathLike[str]) -> Iterator[str]:
 
 def _workload(trace: dict[str, Any]) -> dict[str, Any]:
     return {"streams": [{"arrivals": {"trace": trace}}]}
+
+
+def _names(source: str, app: Iterable[Any]) -> list[str]:
+    names = []
+    for row, name in enumerate(app, 1):
+        # NaN is no name, and the only value that differs from itself.
+        if name is None or name != name or name == "":
+            raise Error(f"{source}: row {row}: app: {name!r}, must be a name")
+        names.append(str(name))
+    return names
 
 
 def _scale(unit: str) -> float:

@@ -93,6 +93,22 @@ class Policies(unittest.TestCase):
         with self.assertRaisesRegex(switchyard.Error, "own: returned str, must be a Plan or None"):
             simulate(lambda catalog: lambda window: "no plan")
 
+    def test_numbers_that_no_plan_can_have_are_named(self):
+        plan = Plan()
+        with self.assertRaisesRegex(switchyard.Error, "plan: worker: -1, must be a whole number from 0"):
+            plan.dispatch(-1, 0, [1], 0)
+        with self.assertRaisesRegex(switchyard.Error, "plan: variant: 0.5, must be a whole number from 0"):
+            plan.dispatch(0, 0.5, [1], 0)
+        with self.assertRaisesRegex(switchyard.Error, r"plan: requests\[1\]: -4, must be a number of `window.requests.id`"):
+            plan.dispatch(0, 0, [1, -4], 0)
+        with self.assertRaisesRegex(switchyard.Error, r"plan: requests\[0\]: 1.5, must be a number of"):
+            plan.reject([1.5])
+        with self.assertRaisesRegex(switchyard.Error, "plan: wake: -5, must be a time"):
+            plan.wake(-5)
+        self.assertEqual(plan.dispatches, [])
+        with self.assertRaisesRegex(switchyard.Error, "every_us: -1, must be a whole number from 1"):
+            simulate(PythonPolicy("own", OldestFirst, every_us=-1))
+
     def test_wrong_descriptions_are_refused(self):
         with self.assertRaisesRegex(switchyard.Error, "on: `noon`, must be arrival, worker-idle or completion"):
             simulate(PythonPolicy("own", OldestFirst, on=["noon"]))

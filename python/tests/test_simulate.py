@@ -155,10 +155,22 @@ class Refusals(unittest.TestCase):
         self.refused("given twice", "poisson:5", ["fcfs", "fcfs"])
         self.refused("seeds: 0 seeds, must be 1 to 1000", "poisson:5", "fcfs", seeds=0)
         self.refused("seconds: -1, must be a positive number", "poisson:5", "fcfs", seconds=-1)
-        self.refused("workers: 0, must be 1 to 10000", "poisson:5", "fcfs", workers=0)
+        self.refused("workers: 0, must be a whole number from 1 to 10000", "poisson:5", "fcfs", workers=0)
         self.refused("percentile: `p42`, must be p50, p95 or p99", "poisson:5", "fcfs", percentile="p42")
         self.refused("sweep: `tau=1`", "poisson:5", "fcfs", sweep="tau=1")
         self.refused("edf has no settings", "poisson:5", switchyard.Policy("edf", settings={"a": 1}))
+        self.refused("seeds: -1, must be a whole number from 0", "poisson:5", "fcfs", seeds=[1, -1])
+        self.refused("seeds: 1.5, must be a whole number", "poisson:5", "fcfs", seeds=1.5)
+        self.refused("seeds: 'one', must be a whole number", "poisson:5", "fcfs", seeds="one")
+        self.refused("seeds: 1001 seeds, must be 1 to 1000", "poisson:5", "fcfs", seeds=10**9)
+        self.refused("workers: -2, must be a whole number from 1", "poisson:5", "fcfs", workers=-2)
+        self.refused("seconds: NaN, must be a positive number", "poisson:5", "fcfs", seconds=float("nan"))
+        self.refused("seconds: '5', must be a positive number", "poisson:5", "fcfs", seconds="5")
+        self.refused("threads: -1, must be a whole number from 0", "poisson:5", "fcfs", threads=-1)
+        self.refused("policies: 7, must be a name, a file *.wasm", "poisson:5", ["fcfs", 7])
+        self.refused("policies: None, must be a name, a file *.wasm", "poisson:5", None)
+        self.refused("settings: None, must be a boolean, number", "poisson:5", switchyard.Policy("edf", settings={"a": None}))
+        self.refused("workload: ", {"streams": [{"arrivals": {"poisson": {"rate": float("nan")}}}]}, "fcfs")
         trace = {"trace": {"arrivals_us": [5, 3]}}
         self.refused("arrivals_us[1]: is earlier than the one before", {"streams": [{"arrivals": trace}]}, "fcfs")
         self.refused("workload: streams[0].arrivals", {"streams": [{"arrivals": {"poisson": {}}}]}, "fcfs")
@@ -182,6 +194,13 @@ class Refusals(unittest.TestCase):
             made.compare("mael")
         with self.assertRaisesRegex(switchyard.Error, "seeds: 1, must be at least 3"):
             made.compare("edf")
+        with self.assertRaisesRegex(switchyard.Error, "rows: `nowhere`, must be requests, batches or windows"):
+            made._native.rows("nowhere")
+        with self.assertRaisesRegex(KeyError, "column: 'nowhere', must be one of point, policy, "):
+            made.runs()["nowhere"]
+        with self.assertRaisesRegex(KeyError, "column: 'seed', must be one of point, policy, which have names"):
+            made.runs().names("seed")
+        self.assertIsNone(made.runs().get("nowhere"))
 
 
 class Threads(unittest.TestCase):

@@ -25,8 +25,7 @@ use crate::source::SourceId;
 const COMMANDS_MAX: u64 = 10_000_000;
 
 /// One run.
-pub(crate) struct Simulation<'a, O> {
-    scenario: &'a Scenario,
+pub(crate) struct Simulation<O> {
     catalog: Arc<Catalog>,
     seed: u64,
     observer: O,
@@ -42,15 +41,19 @@ pub(crate) struct Simulation<'a, O> {
     meters: Meters,
     service: Stream,
     failures: Stream,
+    /// Share of the batches that fail.
+    failing_batches: f64,
+    /// The policy's time to finish after the last arrival.
+    drain_max: Micros,
     /// Requests left when the policy's time was over, once it is.
     abandoned: Option<u64>,
 }
 
 // === impl Simulation ===
 
-impl<'a, O: Observer> Simulation<'a, O> {
+impl<O: Observer> Simulation<O> {
     pub(crate) fn try_new(
-        scenario: &'a Scenario,
+        scenario: &Scenario,
         policy: Box<dyn Policy>,
         seed: u64,
         observer: O,
@@ -73,20 +76,21 @@ impl<'a, O: Observer> Simulation<'a, O> {
             meters: Meters::new(&catalog, clients.sources().phases().len()),
             service: Stream::new(seed, Purpose::Service, 0),
             failures: Stream::new(seed, Purpose::Failures, 0),
+            failing_batches: scenario.failing_batches,
+            drain_max: scenario.drain_max,
             abandoned: None,
-            scenario,
             catalog,
             seed,
             observer,
             rates: None,
             clients,
         };
-        made.begin(policy);
+        made.begin(scenario, policy);
         Ok(made)
     }
 
-    fn begin(&mut self, policy: Box<dyn Policy>) {
-        if self.scenario.preload {
+    fn begin(&mut self, scenario: &Scenario, policy: Box<dyn Policy>) {
+        if scenario.preload {
             self.hardware.preload(&self.catalog);
             for worker in (0..self.catalog.workers.len() as u32).map(WorkerId) {
                 self.tell_residency(worker);
@@ -104,7 +108,7 @@ impl<'a, O: Observer> Simulation<'a, O> {
         for source in self.clients.sources().ids() {
             self.schedule_arrival(source);
         }
-        for outage in &self.scenario.outages {
+        for outage in &scenario.outages {
             self.events.push(outage.from, SimEvent::Down(outage.worker));
             self.events.push(outage.to, SimEvent::Up(outage.worker));
         }
@@ -200,7 +204,7 @@ impl<'a, O: Observer> Simulation<'a, O> {
             (Some(event), Some(wake)) => event.min(wake),
             (event, wake) => event.or(wake)?,
         };
-        let limit = self.clients.last_arrival() + self.scenario.drain_max;
+        let limit = self.clients.last_arrival() + self.drain_max;
         let draining = self.clients.are_done() && self.abandoned.is_none();
         (!draining || next <= limit).then_some(next)
     }
@@ -269,7 +273,7 @@ impl<'a, O: Observer> Simulation<'a, O> {
     }
 
     fn end_of_batch(&mut self) -> BatchEnd {
-        let share = self.scenario.failing_batches;
+        let share = self.failing_batches;
         match share > 0.0 && self.failures.uniform() < share {
             false => BatchEnd::Done,
             true => BatchEnd::Failed {

@@ -20,8 +20,8 @@ use crate::source::SourceId;
 pub const SLOT_MIN: Micros = Micros(100);
 
 /// A run at the start of a slot, waiting for a plan.
-pub struct Stepped<'a, O> {
-    simulation: Simulation<'a, O>,
+pub struct Stepped<O> {
+    simulation: Simulation<O>,
     slot: Micros,
     given: SharedPlan,
     wants: WindowFields,
@@ -39,14 +39,14 @@ struct ExternalPolicy {
 
 // === impl Stepped ===
 
-impl<'a, O: Observer> Stepped<'a, O> {
+impl<O: Observer> Stepped<O> {
     /// A run at its first slot, at time 0. `wants` selects the optional fields of
     /// [`window`](Self::window); completions are never shown.
     ///
     /// # Errors
     /// The scenario is wrong.
     pub fn try_new(
-        scenario: &'a Scenario,
+        scenario: &Scenario,
         slot: Micros,
         wants: WindowFields,
         seed: u64,

@@ -1,7 +1,7 @@
 //! The policies of a simulation: components on fuel, and the native fallback.
 
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use switchyard_core::catalog::Catalog;
 use switchyard_core::policy::{Description, EarliestDeadlineFirst, FaultKind, Policy, PolicyFault};
@@ -19,6 +19,10 @@ use crate::test_bed::TestBed;
 
 /// Seed of every policy's random numbers.
 pub const SEED: u64 = 0;
+
+/// Longest time to compile a policy. No server waits for it: a component with an interpreter takes minutes
+/// on a busy machine.
+const COMPILE_TIME_MAX: Duration = Duration::from_secs(3_600);
 
 /// The policies that are compared.
 pub struct Contenders {
@@ -75,9 +79,12 @@ impl PolicyLoader {
     /// # Errors
     /// The system gives no folder or no engine.
     pub fn try_new() -> Result<Self, InputError> {
+        let options = EngineOptions {
+            compile_time_max: COMPILE_TIME_MAX,
+            ..EngineOptions::default()
+        };
         Ok(Self {
-            engine: PolicyEngine::deterministic(&EngineOptions::default())
-                .map_err(InputError::new)?,
+            engine: PolicyEngine::deterministic(&options).map_err(InputError::new)?,
             cache: tempfile::tempdir().map_err(InputError::new)?,
         })
     }

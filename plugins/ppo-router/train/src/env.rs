@@ -51,7 +51,7 @@ pub struct OutcomeCounter {
 pub struct Env<'s> {
     test_bed: &'s TestBed,
     models: Vec<u32>,
-    run: Stepped<'s, OutcomeCounter>,
+    run: Stepped<OutcomeCounter>,
     slot_observer: SlotObserver,
     plan: Plan,
     held: usize,
