@@ -30,7 +30,7 @@ use rand_pcg::Pcg64;
 use crate::arrived::ArrivedCosts;
 use crate::capacity::Capacity;
 use crate::catalog::{Catalog, CatalogError};
-use crate::decision::History;
+use crate::decision::{Decision, History};
 use crate::estimate::Estimates;
 use crate::event::{Command, Event, Notice};
 use crate::flood::Flood;
@@ -49,7 +49,7 @@ use crate::table::{RequestState, RequestTable};
 use crate::time::{Micros, Time};
 use crate::trigger::Trigger;
 use crate::window::{Completion, Window};
-use crate::worker::{Decided, Worker, WorkerSet};
+use crate::worker::{Decided, WorkerSet};
 
 pub use neglect::{OVERTAKEN_MAX, REJECTS_LOOKED_AT};
 
@@ -109,6 +109,8 @@ pub struct Scheduler {
     habits: Vec<Habit>,
     /// Requests in [`RequestState::Late`], by deadline.
     late: BTreeSet<(Time, RequestId)>,
+    /// The client of one of them may have pinned its variant.
+    late_pins: bool,
     next_probe: Time,
     flood: Option<Flood>,
     /// When the fallback last served requests that would have been lost.
@@ -177,6 +179,7 @@ impl Scheduler {
             estimates: estimates(&catalog, &config),
             habits: vec![Habit::default(); catalog.apps.len()],
             late: BTreeSet::new(),
+            late_pins: false,
             next_probe: Time::ZERO,
             flood: None,
             saved: Time::ZERO,
@@ -282,6 +285,11 @@ impl Scheduler {
     pub fn look(&mut self, now: Time, wants: WindowFields, window: &mut Window) {
         window.clear();
         self.show_state(now, wants, window);
+        self.workers.show(now, true, wants.residents);
+        window.workers.clone_from(self.workers.columns());
+        if wants.residents {
+            window.residents.extend_from_slice(self.workers.residents());
+        }
     }
 
     /// When to poll again even if nothing happens.
@@ -376,9 +384,37 @@ impl Scheduler {
         !self.guard.has_policy() || self.guard.rescue().is_some()
     }
 
-    /// The last decisions.
+    /// The last decisions. Mostly their windows show no workers; see [`decisions`](Self::decisions).
     pub fn history(&self) -> &History {
         &self.history
+    }
+
+    /// At most this many of the last decisions as they were taken, oldest first. Takes time in proportion to
+    /// the number of workers.
+    pub fn decisions(&self, most: usize) -> Vec<Arc<Decision>> {
+        let mut left = most;
+        let mut found = self.decisions_that(|_| {
+            let is_wanted = left > 0;
+            left = left.saturating_sub(1);
+            is_wanted
+        });
+        found.reverse();
+        found
+    }
+
+    /// The decision of one window as it was taken, if it is still kept.
+    pub fn decision(&self, window: u64) -> Option<Arc<Decision>> {
+        let found = self.decisions_that(|decision| decision.window.id == window);
+        found.into_iter().next()
+    }
+
+    /// The last kept decision about a request as it was taken; see [`History::about`].
+    pub fn decision_about(&self, request: RequestId) -> Option<Arc<Decision>> {
+        self.decision(self.history.about(request)?.window.id)
+    }
+
+    fn decisions_that(&self, wanted: impl FnMut(&Decision) -> bool) -> Vec<Arc<Decision>> {
+        self.history.with_workers(self.workers.rows(), wanted)
     }
 
     fn handle_policy_changed(&mut self, now: Time, policy: Box<dyn Policy>) {
@@ -421,12 +457,7 @@ impl Scheduler {
         if catalog.validate().is_err() || catalog.workers.len() < self.workers.len() {
             return; // The driver validates first, see `Catalog::validate`.
         }
-        for (worker, spec) in self.workers.all_mut().iter_mut().zip(&catalog.workers) {
-            worker.outstanding = spec.outstanding.max(1) as usize;
-        }
-        for spec in &catalog.workers[self.workers.len()..] {
-            self.workers.push(Worker::new(spec));
-        }
+        self.workers.fit(&catalog.workers);
         self.routes = Routes::new(catalog.apps.len());
         self.load = LoadMonitor::new(catalog.apps.len());
         self.costs.resize(catalog.apps.len());

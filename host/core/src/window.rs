@@ -23,6 +23,9 @@ pub struct Window {
     pub requests: Requests,
     /// Workers, in the catalog's order.
     pub workers: Workers,
+    /// The workers that changed since the window before. No part of recordings.
+    #[serde(skip)]
+    pub changes: Changes,
     /// Running and waiting requests, worker by worker in running order (if wanted).
     pub placed: Placed,
     /// Which worker holds which variant (if wanted).
@@ -111,7 +114,9 @@ pub struct RequestCost {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Workers {
     /// When the batches that the worker has are expected to end, in microseconds; at most `now` when it
-    /// has none. A worker that may be sent one more shows as idle before that.
+    /// has none. A worker that may be sent one more shows as idle before that. A time that has passed is
+    /// `now`, unless the policy keeps the workers' rows itself
+    /// ([`changed_workers`](crate::policy::Description::changed_workers)).
     pub busy_until: Vec<u64>,
     /// When the queued batches are expected to end as well, in microseconds.
     pub free_at: Vec<u64>,
@@ -130,6 +135,16 @@ pub struct Workers {
     /// Lives of the worker so far, from 1 on: one more each time that it comes back without its
     /// resident variants and parked requests.
     pub incarnation: Vec<u32>,
+}
+
+/// The workers of a window that are not as in an earlier one of the same scheduler, for readers who hold that
+/// one. Any two are equal: the columns say the same.
+#[derive(Clone, Debug, Default)]
+pub struct Changes {
+    /// Number of the earlier window; 0: every worker may be another.
+    pub since: u64,
+    /// The workers, ascending. A time that has passed counts as `now`: it moves on without a change.
+    pub workers: Vec<WorkerId>,
 }
 
 /// Requests that are not pending, as columns.
@@ -234,6 +249,12 @@ mod deltas {
     }
 }
 
+impl PartialEq for Changes {
+    fn eq(&self, _: &Self) -> bool {
+        true
+    }
+}
+
 // === impl Window ===
 
 impl Window {
@@ -251,6 +272,8 @@ impl Window {
     pub fn clear(&mut self) {
         self.requests.clear();
         self.workers.clear();
+        self.changes.since = 0;
+        self.changes.workers.clear();
         self.placed.clear();
         self.residents.clear();
         self.arrival_rate.clear();

@@ -6,7 +6,7 @@ use crate::catalog::Late;
 use crate::cost::Cost;
 use crate::deadlines::DeadlineSet;
 use crate::flood::{Demands, Flood, fair_level};
-use crate::ids::{AppId, RequestId, VariantId, WorkerId};
+use crate::ids::{AppId, RequestId, VariantId};
 use crate::load::LOAD_WINDOW;
 use crate::request::Rejection;
 use crate::table::{RequestEntry, RequestState};
@@ -112,10 +112,10 @@ impl Scheduler {
     fn fastest_of(&self, now: Time, variant: VariantId, cost: Cost) -> Option<Micros> {
         let exit = self.catalog.variant(variant)?.last_exit();
         let cost = cost.max(Cost::ONE);
-        let workers = (0..).map(WorkerId).zip(&self.catalog.workers);
-        let latencies = workers.filter_map(|(worker, spec)| {
-            let latency = self.catalog.latency_of(worker, variant, exit, cost)?;
-            Some(self.estimates.of_kind(now, spec.kind).of(latency))
+        let classes = self.workers.all_classes().iter();
+        let latencies = classes.filter_map(|class| {
+            let latency = (self.catalog).latency_of(class.first(), variant, exit, cost)?;
+            Some(self.estimates.of_kind(now, class.kind).of(latency))
         });
         latencies.min()
     }

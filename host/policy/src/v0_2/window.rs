@@ -85,7 +85,7 @@ impl WindowRows {
         self.residents.clear();
         self.up.clear();
         if self.shows_changed {
-            let of_changed = residents.iter().filter(|held| self.changed.shows(held));
+            let of_changed = self.changed.residents_of_rows(residents);
             self.residents.extend(of_changed.map(resident));
         } else {
             self.residents.extend(residents.iter().map(resident));
