@@ -25,14 +25,14 @@ mod windows;
 fn main() {
     let quick = std::env::args().any(|arg| arg == "--quick");
     let only = std::env::args().skip(1).find(|arg| !arg.starts_with('-'));
-    let tables: [(&str, fn(bool)); 3] = [
-        ("windows", windows::print),
-        ("deaths", deaths::print),
-        ("saturation", saturation::print),
-    ];
-    for (name, print) in tables {
-        if only.as_ref().is_none_or(|only| only == name) {
-            print(quick);
-        }
+    let is_asked = |name| only.as_ref().is_none_or(|only| only == name);
+    if is_asked("windows") {
+        windows::print(quick);
+    }
+    if is_asked("deaths") {
+        deaths::print(quick);
+    }
+    if is_asked("saturation") {
+        saturation::print(quick);
     }
 }

@@ -14,8 +14,8 @@ use crate::window::{self, Resident};
 #[derive(Debug, Default)]
 pub(super) struct ShownWorkers {
     columns: window::Workers,
-    /// The times behind the columns.
-    times: Vec<WorkerTimes>,
+    /// The same row by row, with the times behind the columns: comparing a row reads one place of memory.
+    rows: Vec<WorkerRow>,
     /// Workers that were written to since.
     pub(super) stale: MarkedWorkers,
     /// The time of the columns.
@@ -60,7 +60,7 @@ pub(crate) struct WorkerRow {
 
 impl ShownWorkers {
     pub(super) fn len(&self) -> usize {
-        self.times.len()
+        self.rows.len()
     }
 
     /// Writes the rows of the workers that changed. `moving` are those whose times move with the time.
@@ -77,7 +77,7 @@ impl ShownWorkers {
             self.changes.workers.push(id);
         }
         if is_back {
-            (0..self.times.len()).for_each(|at| self.set_times(at, now));
+            (0..self.rows.len()).for_each(|at| self.set_times(at, now));
         } else if whole {
             let columns = &mut self.columns;
             for at in columns.busy_until.iter_mut().chain(&mut columns.free_at) {
@@ -87,20 +87,21 @@ impl ShownWorkers {
     }
 
     fn grow(&mut self, workers: &[Worker]) {
-        for (at, worker) in workers.iter().enumerate().skip(self.times.len()) {
+        for (at, worker) in workers.iter().enumerate().skip(self.rows.len()) {
             let row = WorkerRow::of(WorkerId(at as u32), worker);
-            self.times.push(row.times);
             push(&mut self.columns, &row, self.now);
             self.changes.workers.push(row.worker);
+            self.rows.push(row);
         }
     }
 
     fn update(&mut self, id: WorkerId, worker: &Worker, now: Time) {
-        let (before, after) = (self.row(id), WorkerRow::of(id, worker));
+        let after = WorkerRow::of(id, worker);
+        let before = std::mem::replace(&mut self.rows[id.index()], after);
         let mut has_changed = before != after;
         if has_changed {
             self.changes.before.push(before);
-            self.put(&after, now);
+            self.put(&before, &after, now);
         }
         if self.residents.is_kept {
             has_changed |= self.residents.update(id, worker);
@@ -111,36 +112,29 @@ impl ShownWorkers {
     }
 
     fn set_times(&mut self, at: usize, now: Time) {
-        let times = &self.times[at];
+        let times = &self.rows[at].times;
         self.columns.busy_until[at] = times.busy_until(now).0;
         self.columns.free_at[at] = times.free_at(now).0;
     }
 
-    fn row(&self, worker: WorkerId) -> WorkerRow {
-        let (at, columns) = (worker.index(), &self.columns);
-        WorkerRow {
-            worker,
-            times: self.times[at],
-            running_since: columns.running_since[at],
-            running_variant: columns.running_variant[at],
-            queued: columns.queued[at],
-            parked: columns.parked[at],
-            free_memory: columns.free_memory[at],
-            up: columns.up[at],
-            incarnation: columns.incarnation[at],
+    /// Writes a row over the one before; most columns of most rows stay.
+    fn put(&mut self, before: &WorkerRow, after: &WorkerRow, now: Time) {
+        let (at, columns) = (after.worker.index(), &mut self.columns);
+        columns.running_since[at] = after.running_since;
+        columns.running_variant[at] = after.running_variant;
+        if before.queued != after.queued {
+            columns.queued[at] = after.queued;
         }
-    }
-
-    fn put(&mut self, row: &WorkerRow, now: Time) {
-        let (at, columns) = (row.worker.index(), &mut self.columns);
-        self.times[at] = row.times;
-        columns.running_since[at] = row.running_since;
-        columns.running_variant[at] = row.running_variant;
-        columns.queued[at] = row.queued;
-        columns.parked[at] = row.parked;
-        columns.free_memory[at] = row.free_memory;
-        columns.up[at] = row.up;
-        columns.incarnation[at] = row.incarnation;
+        if before.parked != after.parked {
+            columns.parked[at] = after.parked;
+        }
+        if before.free_memory != after.free_memory {
+            columns.free_memory[at] = after.free_memory;
+        }
+        if (before.up, before.incarnation) != (after.up, after.incarnation) {
+            columns.up[at] = after.up;
+            columns.incarnation[at] = after.incarnation;
+        }
         self.set_times(at, now);
     }
 
@@ -189,8 +183,7 @@ impl ShownWorkers {
 
     /// The rows now, and their state before the changes that no window has taken yet.
     pub(super) fn rows(&self) -> Vec<WorkerRow> {
-        let ids = (0..self.times.len() as u32).map(WorkerId);
-        let mut rows: Vec<WorkerRow> = ids.map(|id| self.row(id)).collect();
+        let mut rows = self.rows.clone();
         undo(&mut rows, &self.changes.before);
         rows
     }
