@@ -2,6 +2,7 @@
 
 use super::Worker;
 use super::least::ABSENT;
+use crate::lane::LaneQueue;
 use crate::time::{Micros, Time};
 
 /// Properties of one worker, as they were when it was last looked at.
@@ -13,6 +14,8 @@ pub(super) struct WorkerFacts {
     pub(super) free: bool,
     /// Requests are parked on it.
     pub(super) parks: bool,
+    /// Requests wait in a lane for others of their batch.
+    pub(super) gathers: bool,
     /// It has a place, and no batch waits in its queue.
     pub(super) open: bool,
 }
@@ -38,6 +41,7 @@ impl WorkerFacts {
             idle: worker.is_idle(),
             free: worker.is_free(),
             parks: worker.parked > 0,
+            gathers: worker.lanes.iter().any(LaneQueue::is_gathering),
             open: worker.has_place() && worker.queue.is_empty(),
         }
     }

@@ -30,6 +30,8 @@ pub(crate) struct WorkerSet {
     /// Workers whose facts may be out of date. The counts and sets below are without them.
     touched: MarkedWorkers,
     idle: WorkerBits,
+    /// Requests wait in a lane for others of their batch.
+    gathering: WorkerBits,
     free: usize,
     up: usize,
     /// Workers with parked requests.
@@ -57,6 +59,7 @@ impl WorkerSet {
             facts: Vec::new(),
             touched: MarkedWorkers::default(),
             idle: WorkerBits::default(),
+            gathering: WorkerBits::default(),
             free: 0,
             up: 0,
             parking: 0,
@@ -162,6 +165,12 @@ impl WorkerSet {
         self.idle.iter()
     }
 
+    /// The workers with a lane in which requests wait for others of their batch, in the catalog's order.
+    pub(crate) fn gathering(&mut self) -> impl Iterator<Item = WorkerId> + use<'_> {
+        self.refresh();
+        self.gathering.iter()
+    }
+
     /// Brings counts and sets up to date.
     pub(crate) fn refresh(&mut self) {
         while let Some(worker) = self.touched.pop() {
@@ -169,6 +178,7 @@ impl WorkerSet {
             let facts = WorkerFacts::of(&self.workers[at]);
             let before = std::mem::replace(&mut self.facts[at], facts);
             self.idle.set(worker, facts.idle);
+            self.gathering.set(worker, facts.gathers);
             self.free += usize::from(facts.free);
             self.up += usize::from(facts.up);
             self.parking += usize::from(facts.parks);
@@ -187,6 +197,7 @@ impl WorkerSet {
         }
         let facts = &mut self.facts[worker.index()];
         self.idle.set(worker, false);
+        self.gathering.set(worker, false);
         self.free -= usize::from(facts.free);
         self.up -= usize::from(facts.up);
         self.parking -= usize::from(facts.parks);
