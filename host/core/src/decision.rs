@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::ids::RequestId;
 use crate::plan::Plan;
-use crate::window::{Resident, Window};
+use crate::window::{Changes, Resident, Window};
 use crate::worker::{WorkerRow, columns_of, undo};
 
 /// One window, the plan that was applied, and the policy that made it.
@@ -167,6 +167,7 @@ impl KeptDecision {
         }
         let mut whole = Decision::clone(&self.decision);
         whole.window.workers = columns_of(rows, window.now);
+        whole.window.changes = Changes::default();
         if let Some(residents) = &self.workers.residents {
             whole.window.residents = residents.to_vec();
         }

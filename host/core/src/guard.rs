@@ -123,13 +123,6 @@ impl Guard {
         self.first().policy.description()
     }
 
-    /// Every policy that may be asked keeps the workers' rows itself, or reads a time that has passed as `now`.
-    pub(crate) fn keeps_workers(&self) -> bool {
-        let asked = [&self.active, &self.last_good].into_iter().flatten();
-        let mut descriptions = asked.map(|asked| asked.policy.description());
-        descriptions.all(|description| description.changed_workers)
-    }
-
     /// The fallback's description while the active policy fails: windows then open for it as well.
     pub(crate) fn rescue(&self) -> Option<&Description> {
         (self.rescuing && self.active.is_some()).then(|| self.fallback.policy.description())

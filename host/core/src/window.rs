@@ -114,11 +114,10 @@ pub struct RequestCost {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Workers {
     /// When the batches that the worker has are expected to end, in microseconds; at most `now` when it
-    /// has none. A worker that may be sent one more shows as idle before that. A time that has passed is
-    /// `now`, unless the policy keeps the workers' rows itself
-    /// ([`changed_workers`](crate::policy::Description::changed_workers)).
+    /// has none. A worker that may be sent one more shows as idle before that. Readers take a time that has
+    /// passed for `now`.
     pub busy_until: Vec<u64>,
-    /// When the queued batches are expected to end as well, in microseconds.
+    /// When the queued batches are expected to end as well, in microseconds; read alike.
     pub free_at: Vec<u64>,
     /// When the running batch began, in microseconds; 0 when idle.
     pub running_since: Vec<u64>,
@@ -137,14 +136,17 @@ pub struct Workers {
     pub incarnation: Vec<u32>,
 }
 
-/// The workers of a window that are not as in an earlier one of the same scheduler, for readers who hold that
-/// one. Any two are equal: the columns say the same.
+/// How the workers' columns of a scheduler's window came to be, for readers who hold an earlier one. No part of a
+/// window's content: any two are equal.
 #[derive(Clone, Debug, Default)]
 pub struct Changes {
     /// Number of the earlier window; 0: every worker may be another.
     pub since: u64,
-    /// The workers, ascending. A time that has passed counts as `now`: it moves on without a change.
+    /// Workers that are not as in that window, ascending. A time that has passed counts as `now`: it moves on
+    /// without a change.
     pub workers: Vec<WorkerId>,
+    /// Times that have passed stand where recordings show `now`.
+    pub has_past_times: bool,
 }
 
 /// Requests that are not pending, as columns.
@@ -249,6 +251,14 @@ mod deltas {
     }
 }
 
+impl Changes {
+    fn clear(&mut self) {
+        self.since = 0;
+        self.workers.clear();
+        self.has_past_times = false;
+    }
+}
+
 impl PartialEq for Changes {
     fn eq(&self, _: &Self) -> bool {
         true
@@ -272,8 +282,7 @@ impl Window {
     pub fn clear(&mut self) {
         self.requests.clear();
         self.workers.clear();
-        self.changes.since = 0;
-        self.changes.workers.clear();
+        self.changes.clear();
         self.placed.clear();
         self.residents.clear();
         self.arrival_rate.clear();

@@ -135,9 +135,10 @@ impl Scheduler {
         window: &mut Window,
     ) -> KeptWorkers {
         let workers = &mut self.workers;
-        workers.show(now, is_told || !self.guard.keeps_workers(), wants.residents);
+        workers.show(now, is_told, wants.residents);
         workers.take_changes(&mut before, &mut window.changes.workers);
         window.changes.since = window.id - 1;
+        window.changes.has_past_times = !is_told;
         let residents = wants.residents.then(|| workers.shared_residents());
         workers.lend(window, wants.residents);
         KeptWorkers {

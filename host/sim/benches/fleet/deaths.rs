@@ -27,7 +27,7 @@ pub(crate) fn print(quick: bool) {
         (1_000, 100_000, true),
     ] {
         let scenario = scenario(workers, rate, requests, dies);
-        let policy = Contender::new("next-idle", || NextIdle::new(true));
+        let policy = Contender::new("next-idle", NextIdle::on_events);
         let mut report = None;
         let times: Vec<f64> = (0..turns)
             .map(|_| {

@@ -24,15 +24,14 @@ pub(crate) struct NextIdle {
 // === impl NextIdle ===
 
 impl NextIdle {
-    /// `changed_workers`: as a policy that keeps the workers' rows itself.
-    pub(crate) fn new(changed_workers: bool) -> Self {
+    /// With a window when a request arrives or a worker becomes idle.
+    pub(crate) fn on_events() -> Self {
         let mut made = Self::default();
         made.description.on = Triggers {
             arrival: true,
             worker_idle: true,
             ..Triggers::default()
         };
-        made.description.changed_workers = changed_workers;
         made
     }
 

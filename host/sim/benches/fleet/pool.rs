@@ -18,12 +18,10 @@ use crate::test_bed::{self, APPS, MAX_BATCH};
 /// Between two arrivals.
 const GAP: Micros = Micros(50);
 
-/// How the apps of a pool and its policy are.
+/// How the apps and the clients of a pool are.
 #[derive(Clone, Copy)]
 pub(crate) struct PoolKind {
     pub(crate) late: Late,
-    /// The policy keeps the workers' rows itself.
-    pub(crate) changed_workers: bool,
     /// Every client pins the variant.
     pub(crate) pinned: bool,
 }
@@ -61,7 +59,7 @@ impl Pool {
             };
             scheduler.handle(Time::ZERO, event);
         }
-        let policy = Box::new(NextIdle::new(kind.changed_workers));
+        let policy = Box::new(NextIdle::on_events());
         scheduler.handle(Time::ZERO, Event::PolicyChanged(policy));
         let mut pool = Self {
             scheduler,

@@ -22,7 +22,7 @@ pub(crate) fn print(quick: bool) {
                 duration: Micros(u64::MAX),
                 ..Scenario::new(test_bed::catalog(workers), workload)
             };
-            let policy = Contender::new("next-idle", || NextIdle::new(true));
+            let policy = Contender::new("next-idle", NextIdle::on_events);
             let clock = Clock::start();
             let report = run(&scenario, &policy, 1).unwrap();
             let share = clock.stop().thread_s / seconds as f64;

@@ -13,21 +13,17 @@ const TURNS: u32 = 200;
 pub(crate) fn print(quick: bool) {
     let rounds = if quick { 100 } else { 1_000 };
     println!("microseconds of processor time for an arrival, its window and the end of a batch");
-    println!("late requests | workers' rows | windows |      10 |     100 |   1,000 | 1,000 to 10");
-    println!("------------- | ------------- | ------- | ------- | ------- | ------- | -----------");
+    println!("late requests | windows |      10 |     100 |   1,000 | 1,000 to 10");
+    println!("------------- | ------- | ------- | ------- | ------- | -----------");
     for late in [Late::Serve, Late::Shed, Late::Last] {
-        for changed_workers in [true, false] {
-            let kind = PoolKind {
-                late,
-                changed_workers,
-                pinned: false,
-            };
-            compare(kind, rounds);
-        }
+        let kind = PoolKind {
+            late,
+            pinned: false,
+        };
+        compare(kind, rounds);
     }
     let pinned = PoolKind {
         late: Late::Serve,
-        changed_workers: true,
         pinned: true,
     };
     compare(pinned, rounds);
@@ -47,14 +43,10 @@ fn compare(kind: PoolKind, rounds: u32) {
     let windows = (pools[2].windows() - before) as f64 / f64::from(rounds * TURNS);
     let [few, some, many] = times.map(|times| median(times.into_iter()));
     println!(
-        "{:<13} | {:<13} | {windows:>7.2} | {few:>7.2} | {some:>7.2} | {many:>7.2} | {:>11.2}",
+        "{:<13} | {windows:>7.2} | {few:>7.2} | {some:>7.2} | {many:>7.2} | {:>11.2}",
         match kind.pinned {
             true => "pinned".to_owned(),
             false => format!("{:?}", kind.late).to_lowercase(),
-        },
-        match kind.changed_workers {
-            true => "kept",
-            false => "read",
         },
         many / few,
     );
