@@ -255,7 +255,8 @@ fn load_for(loader: &Loader, file: &Path, catalog: &Catalog) -> Box<dyn Policy> 
     match loader.load(file, trial) {
         Ok(loaded) => {
             let report = &loaded.report;
-            println!(
+            // No part of the tables.
+            eprintln!(
                 "{}: compiled in {} us, described in {} us, configured in {} us, renewed in {} us",
                 loaded.version.label,
                 report.compile_us,
