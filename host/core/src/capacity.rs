@@ -3,6 +3,7 @@
 
 use crate::catalog::{Catalog, Variant};
 use crate::cost::Cost;
+use crate::estimate::BatchSeries;
 use crate::ids::{AppId, ExitId, KindId, VariantId};
 use crate::time::Micros;
 
@@ -139,27 +140,26 @@ impl Capacity {
         best
     }
 
-    /// Least latency of a batch of one request that costs this much, and the kind of worker that has
-    /// it.
+    /// Least latency of a batch of one request that costs this much, and its series.
     pub(crate) fn fastest_of(
         &self,
         catalog: &Catalog,
         app: AppId,
         cost: Cost,
-    ) -> Option<(Micros, KindId)> {
+    ) -> Option<(Micros, BatchSeries)> {
         let (_, at_one) = self.app(app).fastest?;
         let kinds = (0..catalog.kinds.len() as u32).map(KindId);
         let latencies = kinds.filter_map(|kind| {
             let memory = self.memory_of(kind)?;
             let exits = exits_within(catalog, app, memory);
-            let least = exits.filter_map(|(variant, exit)| {
-                let to_stage = catalog.variant(variant)?.exit(exit)?.after_stage;
-                let profile = &catalog.profile;
-                profile.latency_of(kind, variant, 0, to_stage, Some(exit), cost)
+            let least = exits.filter_map(|exit| {
+                let series = BatchSeries::to_exit(catalog, kind, exit, cost)?;
+                Some((series.latency(catalog, cost)?, series))
             });
-            Some((least.min()?, kind != at_one, kind))
+            let (least, series) = least.min()?;
+            Some((least, kind != at_one, series))
         });
-        latencies.min().map(|(least, _, kind)| (least, kind))
+        latencies.min().map(|(least, _, series)| (least, series))
     }
 
     fn look_at_app(&self, catalog: &Catalog, app: AppId) -> AppCapacity {

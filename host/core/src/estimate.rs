@@ -8,6 +8,8 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+use crate::catalog::Catalog;
+use crate::cost::Cost;
 use crate::ids::{ExitId, KindId, VariantId};
 use crate::time::{Micros, Time};
 
@@ -23,8 +25,9 @@ const MEMORY: Micros = Micros::from_millis(5_000);
 /// A slowdown changes once the quantile has moved by more than one part in this many.
 const HYSTERESIS: u32 = 8;
 
-/// Bounds of a ratio: one stalled batch must not stop admission.
-const SLOWDOWN_MIN: Slowdown = Slowdown(UNIT / 2);
+/// Bounds of a ratio: one stalled batch must not stop admission, and a profile that was measured while
+/// the machine was busy must not either.
+pub(crate) const SLOWDOWN_MIN: Slowdown = Slowdown(UNIT / 8);
 const SLOWDOWN_MAX: Slowdown = Slowdown(UNIT * 8);
 
 const UNIT: u32 = 1_024;
@@ -157,6 +160,36 @@ impl Estimates {
 // === impl BatchSeries ===
 
 impl BatchSeries {
+    /// Of requests that cost this much together, from their start to this exit.
+    pub(crate) fn to_exit(
+        catalog: &Catalog,
+        kind: KindId,
+        (variant, exit): (VariantId, ExitId),
+        cost: Cost,
+    ) -> Option<Self> {
+        Some(Self {
+            kind,
+            variant,
+            from_stage: 0,
+            to_stage: catalog.variant(variant)?.exit(exit)?.after_stage,
+            exit: Some(exit),
+            size: cost.ceil(),
+        })
+    }
+
+    /// By the profile, at this cost.
+    pub(crate) fn latency(self, catalog: &Catalog, cost: Cost) -> Option<Micros> {
+        let profile = &catalog.profile;
+        profile.latency_of(
+            self.kind,
+            self.variant,
+            self.from_stage,
+            self.to_stage,
+            self.exit,
+            cost,
+        )
+    }
+
     fn class(self) -> Self {
         Self {
             size: self.size.max(1).ilog2(),

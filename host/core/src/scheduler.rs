@@ -111,7 +111,8 @@ pub struct Scheduler {
     late: BTreeSet<(Time, RequestId)>,
     /// The client of one of them may have pinned its variant.
     late_pins: bool,
-    next_probe: Time,
+    /// When a request that looks hopeless was last let in.
+    last_probe: Option<Time>,
     flood: Option<Flood>,
     /// When the fallback last served requests that would have been lost.
     saved: Time,
@@ -180,7 +181,7 @@ impl Scheduler {
             habits: vec![Habit::default(); catalog.apps.len()],
             late: BTreeSet::new(),
             late_pins: false,
-            next_probe: Time::ZERO,
+            last_probe: None,
             flood: None,
             saved: Time::ZERO,
             now: Time::ZERO,

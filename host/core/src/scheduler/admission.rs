@@ -5,6 +5,7 @@ use crate::capacity::EfficientBatch;
 use crate::catalog::Late;
 use crate::cost::Cost;
 use crate::deadlines::DeadlineSet;
+use crate::estimate::{BatchSeries, SLOWDOWN_MIN};
 use crate::flood::{Demands, Flood, fair_level};
 use crate::ids::{AppId, RequestId, VariantId};
 use crate::load::LOAD_WINDOW;
@@ -12,9 +13,15 @@ use crate::request::Rejection;
 use crate::table::{RequestEntry, RequestState};
 use crate::time::{Micros, Time};
 
-/// While all requests of an idle pool look hopeless, one in this time is served all the same: the
-/// profile may be too slow, and only a batch can show that.
+/// Of the requests that look hopeless, one in this time is served all the same: the profile may be too
+/// slow, and only a batch can show that.
 const PROBE_EVERY: Micros = Micros::from_millis(1_000);
+
+/// While others wait, probes take at most one part in this many of a worker's time.
+const PROBE_SHARE: u64 = 10;
+
+/// While others wait, no probe follows the last one later: an estimate would have forgotten that.
+const PROBE_EVERY_MAX: Micros = Micros::from_millis(4_000);
 
 impl Scheduler {
     /// Lets a request in that can be answered in time. False: it has ended, or waits until nothing
@@ -46,7 +53,7 @@ impl Scheduler {
         };
         outlook.fastest = own.unwrap_or(outlook.fastest);
         if now + outlook.fastest > deadline {
-            let is_probe = self.probes(now, id);
+            let is_probe = self.probes(now, id, outlook.fastest);
             return (!is_probe).then_some(Rejection::DeadlineTooShort);
         }
         if outlook.start + outlook.fastest > deadline {
@@ -112,25 +119,44 @@ impl Scheduler {
     fn fastest_of(&self, now: Time, variant: VariantId, cost: Cost) -> Option<Micros> {
         let exit = self.catalog.variant(variant)?.last_exit();
         let cost = cost.max(Cost::ONE);
-        let classes = self.workers.all_classes().iter();
-        let latencies = classes.filter_map(|class| {
-            let latency = (self.catalog).latency_of(class.first(), variant, exit, cost)?;
-            Some(self.estimates.of_kind(now, class.kind).of(latency))
+        let latencies = self.workers.all_classes().iter().filter_map(|class| {
+            let to_exit = (variant, exit);
+            let series = BatchSeries::to_exit(&self.catalog, class.kind, to_exit, cost)?;
+            let latency = series.latency(&self.catalog, cost)?;
+            let slowdown = match cost > Cost::ONE {
+                true => self.estimates.of_series(now, series),
+                false => self.estimates.of_kind(now, class.kind),
+            };
+            Some(slowdown.of(latency))
         });
         latencies.min()
     }
 
-    fn probes(&mut self, now: Time, id: RequestId) -> bool {
+    /// Lets a request in that looks hopeless, if the last probe is long enough ago.
+    fn probes(&mut self, now: Time, id: RequestId, takes: Micros) -> bool {
         let is_alone = self.table.pending().len() <= 1 && self.workers.any_idle();
-        if !is_alone || now < self.next_probe {
+        let every = match is_alone {
+            true => Some(PROBE_EVERY),
+            false => self.probe_every(now, id, takes),
+        };
+        if every.is_none_or(|every| self.last_probe.is_some_and(|at| now.since(at) < every)) {
             return false;
         }
-        self.next_probe = now + PROBE_EVERY;
+        self.last_probe = Some(now);
         if let Some(entry) = self.table.get_mut(id) {
             entry.probe = true;
         }
         self.table.set_state(id, RequestState::Pending);
         true
+    }
+
+    /// The time between probes while others wait; none: a probe would show nothing, or cost too much.
+    fn probe_every(&self, now: Time, id: RequestId, takes: Micros) -> Option<Micros> {
+        let deadline = self.table.get(id)?.request.deadline;
+        let may_fit = now + SLOWDOWN_MIN.of(takes) <= deadline;
+        let every = PROBE_EVERY.max(Micros(takes.0.saturating_mul(PROBE_SHARE)));
+        let is_worth_it = self.config.follows_latencies && may_fit && every <= PROBE_EVERY_MAX;
+        is_worth_it.then_some(every)
     }
 
     /// Whether the apps together ask for more than the workers can do with the fastest variants.

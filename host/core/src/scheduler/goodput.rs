@@ -71,10 +71,11 @@ impl Scheduler {
 
     /// The time of a batch of one such request by the fastest variant.
     pub(super) fn fastest(&self, now: Time, app: AppId, cost: Cost) -> Option<Micros> {
-        let (fastest, kind) = match cost > Cost::ONE {
-            true => self.capacity.fastest_of(&self.catalog, app, cost)?,
-            false => self.capacity.app(app).fastest?,
-        };
+        if cost > Cost::ONE {
+            let (fastest, series) = self.capacity.fastest_of(&self.catalog, app, cost)?;
+            return Some(self.estimates.of_series(now, series).of(fastest));
+        }
+        let (fastest, kind) = self.capacity.app(app).fastest?;
         Some(self.estimates.of_kind(now, kind).of(fastest))
     }
 

@@ -89,7 +89,7 @@ fn the_fallbacks_plans_can_be_made_again_from_their_windows() {
     };
     let catalog = catalog(1);
     let mut driver = Driver::new(catalog.clone(), config);
-    driver.slowdown = 3;
+    driver.slowdown = |_| 3.0;
     driver.give(Event::Residency {
         worker: WorkerId(0),
         resident: (0..3).map(VariantId).collect(),

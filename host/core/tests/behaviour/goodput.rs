@@ -4,7 +4,8 @@ use std::sync::{Arc, Mutex};
 
 use switchyard_core::SchedulerConfig;
 use switchyard_core::catalog::Late;
-use switchyard_core::event::{Event, Notice};
+use switchyard_core::cost::Cost;
+use switchyard_core::event::{Event, Launch, Notice};
 use switchyard_core::ids::{ExitId, RequestId, VariantId, WorkerId};
 use switchyard_core::plan::{Dispatch, Plan};
 use switchyard_core::policy::FaultKind;
@@ -22,13 +23,23 @@ fn late_driver(late: Late) -> Driver {
 
 /// First come, first served, on the large variant: deadlines are ignored.
 fn ignore_deadlines(window: &Window, plan: &mut Plan) {
+    serve_oldest(window, plan, (1, 3, 1));
+}
+
+/// First come, first served, on the small variant.
+fn serve_on_small(window: &Window, plan: &mut Plan) {
+    serve_oldest(window, plan, (0, 1, 0));
+}
+
+/// The oldest requests of one app; `heart` by this variant, number of stages and exit.
+fn serve_oldest(window: &Window, plan: &mut Plan, heart: (u32, u32, u32)) {
     if window.workers.running_variant[0] != IDLE || window.is_empty() {
         return;
     }
     let app = window.requests.app[0];
     let same = window.requests.id.iter().zip(&window.requests.app);
     let oldest: Vec<_> = same.filter(|(_, a)| **a == app).take(8).collect();
-    let (variant, stages, exit) = if app == 0 { (1, 3, 1) } else { (2, 1, 0) };
+    let (variant, stages, exit) = if app == 0 { heart } else { (2, 1, 0) };
     let dispatch = Dispatch {
         worker: WorkerId(0),
         variant: VariantId(variant),
@@ -213,19 +224,25 @@ fn late_requests_end_last_but_they_end() {
     assert!(late.count() > 20);
 }
 
-/// A pool whose batches take twice the profile, as it has seen 40 times. `small` takes 1 ms by it.
-fn slow_driver(late: Late) -> Driver {
+/// A pool that follows latencies, with all variants resident: batches that load one say nothing.
+fn following_driver(late: Late, slowdown: fn(&Launch) -> f64) -> Driver {
     let config = SchedulerConfig {
         follows_latencies: true,
         ..SchedulerConfig::default()
     };
     let mut driver = Driver::new(late_catalog(1, late), config);
-    driver.slowdown = 2;
+    driver.slowdown = slowdown;
     driver.give(Event::Residency {
         worker: WorkerId(0),
         resident: (0..3).map(VariantId).collect(),
         free_bytes: 0,
     });
+    driver
+}
+
+/// A pool whose batches take twice the profile, as it has seen 40 times. `small` takes 1 ms by it.
+fn slow_driver(late: Late) -> Driver {
+    let mut driver = following_driver(late, |_| 2.0);
     for id in 1..=40 {
         driver.arrive(request(id, 1, driver.now, 20_000));
         driver.advance_to(driver.now + Micros(10_000));
@@ -264,6 +281,50 @@ fn admission_follows_batches_that_take_longer() {
     assert_eq!(driver.replies[&RequestId(42)].outcome, rejected);
     driver.arrive(request(43, 1, driver.now, 20_000));
     assert!(!driver.replies.contains_key(&RequestId(43)));
+}
+
+/// The share of costly requests that are answered in time in the last 10 of 30 seconds, next to short
+/// ones. They take 6 ms by the profile.
+fn share_of_costly(slowdown: fn(&Launch) -> f64, short_gap_us: u64, slack_us: u64) -> f64 {
+    let mut driver = following_driver(Late::Shed, slowdown);
+    driver.give(install("policy", serve_on_small));
+    let (mut id, mut costly) = (0, Vec::new());
+    for step in 0..30_000_000 / short_gap_us {
+        driver.advance_to(Time(step * short_gap_us));
+        id += 1;
+        driver.arrive(request(id, 0, driver.now, 20_000));
+        if step % 400 == 0 {
+            id += 1;
+            let mut arriving = request(id, 1, driver.now, slack_us);
+            arriving.cost = Cost::rows(8);
+            driver.arrive(arriving);
+            if driver.now >= Time(20_000_000) {
+                costly.push(id);
+            }
+        }
+    }
+    driver.drain();
+    let in_time = costly.iter().filter(|&&id| {
+        let outcome = &driver.replies[&RequestId(id)].outcome;
+        matches!(outcome, Outcome::Answered { in_time: true, .. })
+    });
+    in_time.count() as f64 / costly.len() as f64
+}
+
+#[test]
+fn costly_requests_are_served_next_to_short_ones_although_the_profile_is_too_slow() {
+    let share = share_of_costly(|_| 0.25, 250, 2_900);
+    assert!(share > 0.9, "{share}");
+}
+
+#[test]
+fn costly_requests_are_served_although_the_profile_is_too_slow_for_them_alone() {
+    let slowdown = |launch: &Launch| match launch.variant {
+        VariantId(2) => 0.25,
+        _ => 1.0,
+    };
+    let share = share_of_costly(slowdown, 1_200, 4_900);
+    assert!(share > 0.9, "{share}");
 }
 
 #[test]

@@ -114,7 +114,7 @@ fn the_times_of_a_slow_worker_are_those_of_its_batches_alone() {
         resident: vec![VariantId(0)],
         free_bytes: 0,
     });
-    driver.slowdown = 2;
+    driver.slowdown = |_| 2.0;
     driver.give(one_by_one());
     for id in 1..=40 {
         driver.arrive(request(id, 0, driver.now, 60_000_000));

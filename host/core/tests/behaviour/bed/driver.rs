@@ -23,8 +23,8 @@ pub struct Driver {
     pub prepared: Vec<(WorkerId, Vec<VariantId>)>,
     /// Every command as text, to compare two runs.
     pub log: Vec<String>,
-    /// Batches take this many times the profile's latency.
-    pub slowdown: u64,
+    /// A batch takes this many times the profile's latency.
+    pub slowdown: fn(&Launch) -> f64,
     /// With their deadlines.
     arrived: BTreeMap<RequestId, Time>,
     running: BTreeMap<WorkerId, (Time, Launch)>,
@@ -46,7 +46,7 @@ impl Driver {
             decisions: Vec::new(),
             prepared: Vec::new(),
             log: Vec::new(),
-            slowdown: 1,
+            slowdown: |_| 1.0,
             arrived: BTreeMap::new(),
             running: BTreeMap::new(),
             sent: BTreeMap::new(),
@@ -263,7 +263,7 @@ impl Driver {
                 launch.cost,
             )
             .unwrap();
-        let latency = Micros(latency.0 * self.slowdown);
+        let latency = Micros((latency.0 as f64 * (self.slowdown)(&launch)).round() as u64);
         let most = catalog.workers[launch.worker.index()].outstanding as usize;
         let (worker, run) = (launch.worker, launch.clone());
         match self.running.contains_key(&worker) {
