@@ -11,6 +11,7 @@
 mod admission;
 mod arrivals;
 mod batches;
+mod decisions;
 mod ends;
 mod goodput;
 mod held;
@@ -30,7 +31,7 @@ use rand_pcg::Pcg64;
 use crate::arrived::ArrivedCosts;
 use crate::capacity::Capacity;
 use crate::catalog::{Catalog, CatalogError};
-use crate::decision::{Decision, History};
+use crate::decision::History;
 use crate::estimate::Estimates;
 use crate::event::{Command, Event, Notice};
 use crate::flood::Flood;
@@ -383,39 +384,6 @@ impl Scheduler {
     /// Whether the native fallback serves: there is no policy, or the active one fails.
     pub fn fallback_serves(&self) -> bool {
         !self.guard.has_policy() || self.guard.rescue().is_some()
-    }
-
-    /// The last decisions. Mostly their windows show no workers; see [`decisions`](Self::decisions).
-    pub fn history(&self) -> &History {
-        &self.history
-    }
-
-    /// At most this many of the last decisions as they were taken, oldest first. Takes time in proportion to
-    /// the number of workers.
-    pub fn decisions(&self, most: usize) -> Vec<Arc<Decision>> {
-        let mut left = most;
-        let mut found = self.decisions_that(|_| {
-            let is_wanted = left > 0;
-            left = left.saturating_sub(1);
-            is_wanted
-        });
-        found.reverse();
-        found
-    }
-
-    /// The decision of one window as it was taken, if it is still kept.
-    pub fn decision(&self, window: u64) -> Option<Arc<Decision>> {
-        let found = self.decisions_that(|decision| decision.window.id == window);
-        found.into_iter().next()
-    }
-
-    /// The last kept decision about a request as it was taken; see [`History::about`].
-    pub fn decision_about(&self, request: RequestId) -> Option<Arc<Decision>> {
-        self.decision(self.history.about(request)?.window.id)
-    }
-
-    fn decisions_that(&self, wanted: impl FnMut(&Decision) -> bool) -> Vec<Arc<Decision>> {
-        self.history.with_workers(self.workers.rows(), wanted)
     }
 
     fn handle_policy_changed(&mut self, now: Time, policy: Box<dyn Policy>) {
