@@ -45,7 +45,7 @@ pub(crate) struct BenchArgs {
 }
 
 /// In the order of the page.
-const BENCHES: [&str; 10] = [
+const BENCHES: [&str; 11] = [
     "race",
     "footprint",
     "window",
@@ -56,6 +56,7 @@ const BENCHES: [&str; 10] = [
     "texts",
     "throughput",
     "simulated",
+    "fleet",
 ];
 
 fn names() -> impl clap::builder::TypedValueParser<Value = String> {

@@ -28,6 +28,8 @@ pub(crate) struct Capacity {
     /// Position of each variant's first exit among all exits, and at the end the number of exits.
     first_exit: Vec<usize>,
     apps: Vec<AppCapacity>,
+    /// By kind: the largest memory of its workers; none without workers.
+    memories: Vec<Option<u64>>,
 }
 
 /// The best that the catalog's workers can do for an app.
@@ -68,6 +70,12 @@ impl Capacity {
             let before = made.first_exit.last().copied().unwrap_or_default();
             made.first_exit.push(before + variant.exits.len());
         }
+        made.memories = vec![None; catalog.kinds.len()];
+        for worker in &catalog.workers {
+            if let Some(memory) = made.memories.get_mut(worker.kind.index()) {
+                *memory = (*memory).max(Some(worker.memory_bytes));
+            }
+        }
         for kind in (0..catalog.kinds.len() as u32).map(KindId) {
             for (v, variant) in (0..).map(VariantId).zip(&catalog.variants) {
                 for e in (0..variant.exits.len() as u32).map(ExitId) {
@@ -92,6 +100,17 @@ impl Capacity {
         let exits = self.first_exit.last()?;
         let at = kind.index() * exits + self.first_exit.get(variant.index())? + exit.index();
         *self.exits.get(at)?
+    }
+
+    /// The largest memory of all workers.
+    pub(crate) fn memory_max(&self) -> u64 {
+        let largest = self.memories.iter().flatten().max();
+        largest.copied().unwrap_or_default()
+    }
+
+    /// The largest memory of the workers of a kind; none without workers.
+    fn memory_of(&self, kind: KindId) -> Option<u64> {
+        *self.memories.get(kind.index())?
     }
 
     pub(crate) fn app(&self, app: AppId) -> AppCapacity {
@@ -131,8 +150,7 @@ impl Capacity {
         let (_, at_one) = self.app(app).fastest?;
         let kinds = (0..catalog.kinds.len() as u32).map(KindId);
         let latencies = kinds.filter_map(|kind| {
-            let of_kind = catalog.workers.iter().filter(|w| w.kind == kind);
-            let memory = of_kind.map(|w| w.memory_bytes).max()?;
+            let memory = self.memory_of(kind)?;
             let exits = exits_within(catalog, app, memory);
             let least = exits.filter_map(|exit| {
                 let series = BatchSeries::to_exit(catalog, kind, exit, cost)?;
@@ -147,8 +165,7 @@ impl Capacity {
     fn look_at_app(&self, catalog: &Catalog, app: AppId) -> AppCapacity {
         let mut found = AppCapacity::default();
         for kind in (0..catalog.kinds.len() as u32).map(KindId) {
-            let of_kind = catalog.workers.iter().filter(|w| w.kind == kind);
-            let Some(memory) = of_kind.map(|w| w.memory_bytes).max() else {
+            let Some(memory) = self.memory_of(kind) else {
                 continue;
             };
             let singles = exits_within(catalog, app, memory).filter_map(|(variant, exit)| {

@@ -62,6 +62,11 @@ impl LaneQueue {
         !self.waiting.is_empty() && enough
     }
 
+    /// Requests wait, too few for a batch.
+    pub(crate) fn is_gathering(&self) -> bool {
+        !self.waiting.is_empty() && !self.is_ready()
+    }
+
     pub(crate) fn leads_to(&self, variant: VariantId, exit: ExitId) -> bool {
         self.variant == variant && self.exit == exit
     }

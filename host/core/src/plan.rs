@@ -10,6 +10,7 @@ mod checked;
 mod error;
 mod lanes;
 mod named;
+mod rooms;
 mod rules;
 mod shown;
 mod state;

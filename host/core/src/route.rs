@@ -1,6 +1,8 @@
 //! Routes: a policy's standing distribution of an app's arrivals over lanes. The host draws a
 //! lane for each arrival, without a window (PPO router section 3.1).
 
+use std::collections::BTreeSet;
+
 use rand_distr::Distribution;
 use rand_distr::weighted::WeightedAliasIndex;
 use rand_pcg::Pcg64;
@@ -8,12 +10,14 @@ use rand_pcg::Pcg64;
 use crate::ids::{AppId, ExitId, VariantId, WorkerId};
 use crate::lane::LaneQueue;
 use crate::plan::{Lane, Route};
-use crate::worker::Worker;
+use crate::worker::{Worker, WorkerSet};
 
 /// The routes in force, at most one per app.
 #[derive(Debug, Default)]
 pub(crate) struct Routes {
     by_app: Vec<Option<RouteInForce>>,
+    /// By app: workers that may have lanes of it.
+    fed: Vec<BTreeSet<WorkerId>>,
 }
 
 /// One route, with its lanes for workers that come back.
@@ -37,17 +41,22 @@ impl Routes {
     pub(crate) fn new(apps: usize) -> Self {
         Self {
             by_app: (0..apps).map(|_| None).collect(),
+            fed: vec![BTreeSet::new(); apps],
         }
     }
 
     /// Puts a checked route in force. Requests that wait in lanes of the old one stay there;
     /// lanes that are no longer fed run out in batches of any size.
-    pub(crate) fn install(&mut self, route: &Route, workers: &mut [Worker]) {
-        for lane in lanes_of(workers, route.app) {
-            lane.min_batch = 1;
-        }
+    pub(crate) fn install(&mut self, route: &Route, workers: &mut WorkerSet) {
+        let fed = &mut self.fed[route.app.index()];
+        fed.retain(|&worker| {
+            let lanes = workers[worker].lanes.iter_mut();
+            let lanes = lanes.filter(|lane| lane.app == route.app);
+            lanes.map(|lane| lane.min_batch = 1).count() > 0
+        });
         for lane in &route.lanes {
-            feed(&mut workers[lane.worker.index()], route.app, lane);
+            feed(&mut workers[lane.worker], route.app, lane);
+            fed.insert(lane.worker);
         }
         let sampler = LaneSampler::new(route);
         self.by_app[route.app.index()] = sampler.map(|sampler| RouteInForce {
@@ -76,9 +85,10 @@ impl Routes {
         Some(route.sampler.draw(random))
     }
 
-    /// Forgets all routes.
+    /// Forgets all routes; the lanes of all workers are emptied as well.
     pub(crate) fn clear(&mut self) {
         self.by_app.iter_mut().for_each(|route| *route = None);
+        self.fed.iter_mut().for_each(BTreeSet::clear);
     }
 }
 
@@ -101,13 +111,6 @@ impl LaneSampler {
     pub fn draw(&self, random: &mut Pcg64) -> (WorkerId, VariantId, ExitId) {
         self.lanes[self.weights.sample(random)]
     }
-}
-
-fn lanes_of(workers: &mut [Worker], app: AppId) -> impl Iterator<Item = &mut LaneQueue> {
-    workers
-        .iter_mut()
-        .flat_map(|worker| &mut worker.lanes)
-        .filter(move |lane| lane.app == app)
 }
 
 fn feed(worker: &mut Worker, app: AppId, lane: &Lane) {

@@ -11,6 +11,7 @@
 mod admission;
 mod arrivals;
 mod batches;
+mod decisions;
 mod ends;
 mod goodput;
 mod held;
@@ -49,7 +50,7 @@ use crate::table::{RequestState, RequestTable};
 use crate::time::{Micros, Time};
 use crate::trigger::Trigger;
 use crate::window::{Completion, Window};
-use crate::worker::{Decided, Worker, WorkerSet};
+use crate::worker::{Decided, WorkerSet};
 
 pub use neglect::{OVERTAKEN_MAX, REJECTS_LOOKED_AT};
 
@@ -109,6 +110,8 @@ pub struct Scheduler {
     habits: Vec<Habit>,
     /// Requests in [`RequestState::Late`], by deadline.
     late: BTreeSet<(Time, RequestId)>,
+    /// The client of one of them may have pinned its variant.
+    late_pins: bool,
     /// When a request that looks hopeless was last let in.
     last_probe: Option<Time>,
     flood: Option<Flood>,
@@ -178,6 +181,7 @@ impl Scheduler {
             estimates: estimates(&catalog, &config),
             habits: vec![Habit::default(); catalog.apps.len()],
             late: BTreeSet::new(),
+            late_pins: false,
             last_probe: None,
             flood: None,
             saved: Time::ZERO,
@@ -283,6 +287,11 @@ impl Scheduler {
     pub fn look(&mut self, now: Time, wants: WindowFields, window: &mut Window) {
         window.clear();
         self.show_state(now, wants, window);
+        self.workers.show(now, true, wants.residents);
+        window.workers.clone_from(self.workers.columns());
+        if wants.residents {
+            window.residents.extend_from_slice(self.workers.residents());
+        }
     }
 
     /// When to poll again even if nothing happens.
@@ -377,11 +386,6 @@ impl Scheduler {
         !self.guard.has_policy() || self.guard.rescue().is_some()
     }
 
-    /// The last decisions.
-    pub fn history(&self) -> &History {
-        &self.history
-    }
-
     fn handle_policy_changed(&mut self, now: Time, policy: Box<dyn Policy>) {
         let from = self.guard.label();
         let state_lost = self.guard.install(policy).err();
@@ -422,12 +426,7 @@ impl Scheduler {
         if catalog.validate().is_err() || catalog.workers.len() < self.workers.len() {
             return; // The driver validates first, see `Catalog::validate`.
         }
-        for (worker, spec) in self.workers.all_mut().iter_mut().zip(&catalog.workers) {
-            worker.outstanding = spec.outstanding.max(1) as usize;
-        }
-        for spec in &catalog.workers[self.workers.len()..] {
-            self.workers.push(Worker::new(spec));
-        }
+        self.workers.fit(&catalog.workers);
         self.routes = Routes::new(catalog.apps.len());
         self.load = LoadMonitor::new(catalog.apps.len());
         self.costs.resize(catalog.apps.len());

@@ -23,6 +23,9 @@ pub struct Window {
     pub requests: Requests,
     /// Workers, in the catalog's order.
     pub workers: Workers,
+    /// The workers that changed since the window before. No part of recordings.
+    #[serde(skip)]
+    pub changes: Changes,
     /// Running and waiting requests, worker by worker in running order (if wanted).
     pub placed: Placed,
     /// Which worker holds which variant (if wanted).
@@ -111,9 +114,10 @@ pub struct RequestCost {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Workers {
     /// When the batches that the worker has are expected to end, in microseconds; at most `now` when it
-    /// has none. A worker that may be sent one more shows as idle before that.
+    /// has none. A worker that may be sent one more shows as idle before that. Readers take a time that has
+    /// passed for `now`.
     pub busy_until: Vec<u64>,
-    /// When the queued batches are expected to end as well, in microseconds.
+    /// When the queued batches are expected to end as well, in microseconds; read alike.
     pub free_at: Vec<u64>,
     /// When the running batch began, in microseconds; 0 when idle.
     pub running_since: Vec<u64>,
@@ -130,6 +134,19 @@ pub struct Workers {
     /// Lives of the worker so far, from 1 on: one more each time that it comes back without its
     /// resident variants and parked requests.
     pub incarnation: Vec<u32>,
+}
+
+/// How the workers' columns of a scheduler's window came to be, for readers who hold an earlier one. No part of a
+/// window's content: any two are equal.
+#[derive(Clone, Debug, Default)]
+pub struct Changes {
+    /// Number of the earlier window; 0: every worker may be another.
+    pub since: u64,
+    /// Workers that are not as in that window, ascending. A time that has passed counts as `now`: it moves on
+    /// without a change.
+    pub workers: Vec<WorkerId>,
+    /// Times that have passed stand where recordings show `now`.
+    pub has_past_times: bool,
 }
 
 /// Requests that are not pending, as columns.
@@ -234,6 +251,20 @@ mod deltas {
     }
 }
 
+impl Changes {
+    fn clear(&mut self) {
+        self.since = 0;
+        self.workers.clear();
+        self.has_past_times = false;
+    }
+}
+
+impl PartialEq for Changes {
+    fn eq(&self, _: &Self) -> bool {
+        true
+    }
+}
+
 // === impl Window ===
 
 impl Window {
@@ -251,6 +282,7 @@ impl Window {
     pub fn clear(&mut self) {
         self.requests.clear();
         self.workers.clear();
+        self.changes.clear();
         self.placed.clear();
         self.residents.clear();
         self.arrival_rate.clear();

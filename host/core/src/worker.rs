@@ -1,6 +1,13 @@
 //! A worker as the core keeps it: its running batch, its queue and lanes, its resident variants.
 
+mod classes;
+mod facts;
+mod least;
+mod marks;
+mod overrun;
+mod queues;
 mod set;
+mod shown;
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -16,6 +23,7 @@ use crate::residents::{SOON_MAX, Soon};
 use crate::time::{Micros, Time};
 
 pub(crate) use set::WorkerSet;
+pub(crate) use shown::{WorkerRow, columns_of, undo};
 
 /// Requests of one batch.
 pub type Members = SmallVec<[RequestId; 8]>;
@@ -207,14 +215,6 @@ impl Worker {
             .into_iter()
             .chain(self.sent.drain(..))
             .collect()
-    }
-
-    /// When the queue should be empty too. Lanes are not counted: their batches are not
-    /// formed yet.
-    pub(crate) fn free_at(&self, now: Time) -> Time {
-        let busy_until = self.busy_until(now);
-        self.waiting()
-            .fold(busy_until, |at, batch| at + batch.expected)
     }
 
     /// The batches that wait, in the order in which they start.

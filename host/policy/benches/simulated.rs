@@ -7,6 +7,7 @@
 #![allow(clippy::unwrap_used, clippy::disallowed_methods, missing_docs)]
 
 #[path = "../../sim/benches/throughput/clock.rs"]
+#[allow(dead_code)] // This bench reads processor time only.
 mod clock;
 #[path = "common/component_file.rs"]
 mod component_file;
@@ -50,7 +51,6 @@ fn main() {
     let wasm = component("fcfs");
     let every = |ms| Some(Micros::from_millis(ms));
     let mut points = [
-        (2_000, None),
         (6_000, None),
         (20_000, None),
         (20_000, every(2)),
@@ -63,13 +63,9 @@ fn main() {
         }
     }
     println!("fcfs, {requests} requests, {WORKERS} workers, medians of {turns} runs; per second");
-    println!("of processor time, and of wall time, which includes waits for a processor");
-    println!(
-        "arrivals/s |   every | native/s | wasm/s  | ratio | native/s wall | wasm/s wall | windows"
-    );
-    println!(
-        "---------- | ------- | -------- | ------- | ----- | ------------- | ----------- | -------"
-    );
+    println!("of processor time");
+    println!("arrivals/s |   every | native/s | wasm/s  | ratio | windows");
+    println!("---------- | ------- | -------- | ------- | ----- | -------");
     points.iter().for_each(LoadPoint::print);
 }
 
@@ -189,19 +185,16 @@ impl LoadPoint {
     fn print(&self) {
         let report = self.report.as_ref().unwrap();
         let arrivals = report.total.arrivals as f64;
-        let per_s =
-            |took: &[Elapsed], of: fn(&Elapsed) -> f64| arrivals / median(took.iter().map(of));
-        let [native, wasm] = [&self.native, &self.wasm].map(|took| per_s(took, |t| t.thread_s));
+        let per_s = |took: &[Elapsed]| arrivals / median(took.iter().map(|took| took.thread_s));
+        let [native, wasm] = [per_s(&self.native), per_s(&self.wasm)];
         println!(
-            "{:>10} | {:>7} | {native:>8.0} | {wasm:>7.0} | {:>5.2} | {:>13.0} | {:>11.0} | {:>7}",
+            "{:>10} | {:>7} | {native:>8.0} | {wasm:>7.0} | {:>5.2} | {:>7}",
             self.rate,
             self.every.map_or("event".to_owned(), |every| format!(
                 "{} ms",
                 every.0 / 1_000
             )),
             native / wasm,
-            per_s(&self.native, |took| took.wall_s),
-            per_s(&self.wasm, |took| took.wall_s),
             report.windows,
         );
     }

@@ -22,6 +22,7 @@ use fcfs::Fcfs;
 use measure::{BenchCall, median, medians_us};
 use stability::Stability;
 use switchyard_core::catalog::Catalog;
+use switchyard_core::ids::WorkerId;
 use switchyard_core::plan::Plan;
 use switchyard_core::policy::{Policy, WindowFields};
 use switchyard_core::time::Micros;
@@ -126,7 +127,13 @@ struct Fleet {
 
 impl Fleet {
     fn turn(&mut self) {
-        let Window { now, workers, .. } = &mut self.window;
+        let Window {
+            id,
+            now,
+            workers,
+            changes,
+            ..
+        } = &mut self.window;
         *now += Micros(50);
         let busy = workers.up.len() / 2;
         workers.busy_until[busy..].fill(now.0);
@@ -136,6 +143,11 @@ impl Fleet {
         workers.running_variant[at] = 1;
         workers.busy_until[at] = now.0 + BATCH.0;
         workers.free_at[at] = now.0 + BATCH.0;
+        // As the scheduler tells them.
+        changes.since = *id;
+        *id += 1;
+        changes.workers.clear();
+        changes.workers.push(WorkerId(at as u32));
         match &mut self.policy {
             Some(policy) => ask(policy.as_mut(), &self.window, &mut self.plan),
             None => {
@@ -243,7 +255,8 @@ fn load_for(loader: &Loader, file: &Path, catalog: &Catalog) -> Box<dyn Policy> 
     match loader.load(file, trial) {
         Ok(loaded) => {
             let report = &loaded.report;
-            println!(
+            // No part of the tables.
+            eprintln!(
                 "{}: compiled in {} us, described in {} us, configured in {} us, renewed in {} us",
                 loaded.version.label,
                 report.compile_us,

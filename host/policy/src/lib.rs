@@ -55,6 +55,7 @@ mod v0_1;
 mod v0_2;
 mod wasi;
 mod wasm_shape;
+mod worker_times;
 
 pub use compiler::LoadStop;
 pub use engine::{EngineOptions, PolicyEngine};

@@ -33,6 +33,7 @@ impl Split {
         part.clear();
         part.id = whole.id;
         part.now = whole.now;
+        part.changes.has_past_times = whole.changes.has_past_times;
         self.rows.clear();
         let r = &whole.requests;
         for (row, &id) in r.id.iter().enumerate() {

@@ -4,7 +4,7 @@ use super::rules::{self, CheckBuffers};
 use super::state::{PlanState, QueuedBatch, RequestStands, RequestView};
 use super::{Plan, PlanError};
 use crate::catalog::Catalog;
-use crate::ids::{RequestId, WorkerId};
+use crate::ids::{BatchId, RequestId, WorkerId};
 use crate::table::{RequestState, RequestTable};
 use crate::worker::WorkerSet;
 
@@ -16,7 +16,7 @@ pub struct CheckedPlan(Plan);
 pub(crate) struct LiveState<'a> {
     pub(crate) catalog: &'a Catalog,
     pub(crate) table: &'a RequestTable,
-    /// With columns brought up to date: [`WorkerSet::queued`] reads them.
+    /// With an up-to-date index of the queues if the plan takes batches back.
     pub(crate) workers: &'a WorkerSet,
 }
 
@@ -81,15 +81,20 @@ impl PlanState for LiveState<'_> {
         self.table.pending().len()
     }
 
-    fn append_batches(&self, batches: &mut Vec<QueuedBatch>) {
-        for (worker, held) in self.workers.with_ids() {
-            batches.extend(held.queue.iter().map(|batch| QueuedBatch {
-                id: batch.id,
-                size: batch.members.len(),
-                worker,
-                parks: batch.parks(),
-            }));
-        }
+    fn batch(&self, id: BatchId) -> Option<QueuedBatch> {
+        let worker = self.workers.queue_of(id)?;
+        let mut queue = self.workers[worker].queue.iter();
+        let batch = queue.find(|batch| batch.id == id)?;
+        let parks = batch.parks();
+        Some(QueuedBatch { worker, parks })
+    }
+
+    fn queued_batches(&self) -> usize {
+        self.workers.queued_batches()
+    }
+
+    fn queued_requests(&self) -> usize {
+        self.workers.queued_requests()
     }
 
     #[inline]
@@ -103,12 +108,12 @@ impl PlanState for LiveState<'_> {
     }
 
     #[inline]
-    fn append_queued(&self, queued: &mut Vec<u32>) {
-        queued.extend_from_slice(self.workers.queued());
+    fn queued(&self, worker: WorkerId) -> u32 {
+        self.workers[worker].queue.len() as u32
     }
 
-    fn append_parked(&self, parked: &mut Vec<u32>) {
-        let workers = self.workers.iter();
-        parked.extend(workers.map(|worker| worker.parked + worker.will_park()));
+    fn parked(&self, worker: WorkerId) -> u32 {
+        let held = &self.workers[worker];
+        held.parked + held.will_park()
     }
 }

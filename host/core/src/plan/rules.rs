@@ -3,7 +3,8 @@
 use super::bounds;
 use super::lanes::{self, RouteBuffers};
 use super::named::{check_exit, check_worker};
-use super::state::{PlanState, QueuedBatch, RequestStands, RequestView};
+use super::rooms::WorkerRooms;
+use super::state::{PlanState, RequestStands, RequestView};
 use super::{Dispatch, Plan, PlanError};
 use crate::catalog::{Variant, WorkerSpec};
 use crate::ids::{AppId, BatchId, RequestId, WorkerId};
@@ -14,13 +15,10 @@ pub(crate) struct CheckBuffers {
     ids: Vec<RequestId>,
     /// Batches taken back, in ascending order.
     revoked: Vec<BatchId>,
-    /// Batches that may be taken back, in ascending order; empty when the plan takes none back.
-    batches: Vec<QueuedBatch>,
+    /// The same with their workers.
+    revokes: Vec<(BatchId, WorkerId)>,
     routes: RouteBuffers,
-    /// Per worker: batches that wait after the plan.
-    queued: Vec<u32>,
-    /// Per worker: parked requests after the plan; empty when the plan parks none.
-    parked: Vec<u32>,
+    rooms: WorkerRooms,
 }
 
 /// Checks everything, in the order in which it would be applied.
@@ -33,9 +31,9 @@ pub(super) fn check<S: PlanState>(
     buffers: &mut CheckBuffers,
 ) -> Result<(), PlanError> {
     buffers.reset(plan, state);
-    bounds::check(plan, state, &buffers.batches)?;
+    bounds::check(plan, state)?;
     check_members(plan)?;
-    check_revokes(plan, buffers)?;
+    check_revokes(plan, state, buffers)?;
     check_requests(plan, state, buffers)?;
     for (index, (dispatch, members)) in plan.batches().enumerate() {
         check_dispatch(index, dispatch, members, state, buffers)?;
@@ -50,29 +48,16 @@ impl CheckBuffers {
     fn reset<S: PlanState>(&mut self, plan: &Plan, state: &S) {
         self.ids.clear();
         self.revoked.clear();
-        self.batches.clear();
-        if !plan.revokes.is_empty() {
-            state.append_batches(&mut self.batches);
-            self.batches.sort_unstable_by_key(|batch| batch.id);
-        }
-        self.queued.clear();
-        self.parked.clear();
-        state.append_queued(&mut self.queued);
-        // To count these looks at every batch there is, and most plans park nothing.
-        let parks = |dispatch: &Dispatch| dispatch.exit.is_none();
-        if plan.dispatches.iter().any(parks) {
-            state.append_parked(&mut self.parked);
-        }
-    }
-
-    fn batch(&self, id: BatchId) -> Option<QueuedBatch> {
-        let at = self.batches.binary_search_by_key(&id, |batch| batch.id);
-        at.ok().map(|at| self.batches[at])
+        self.revokes.clear();
+        let parks = plan.dispatches.iter().any(|one| one.exit.is_none());
+        self.rooms.reset(state.catalog().workers.len(), parks);
     }
 
     /// The worker of a batch that the plan checked last takes back.
     pub(crate) fn worker_of(&self, id: BatchId) -> Option<WorkerId> {
-        self.batch(id).map(|batch| batch.worker)
+        let revokes = &self.revokes;
+        let at = revokes.binary_search_by_key(&id, |&(batch, _)| batch);
+        at.ok().map(|at| revokes[at].1)
     }
 }
 
@@ -87,7 +72,11 @@ fn check_members(plan: &Plan) -> Result<(), PlanError> {
     Ok(())
 }
 
-fn check_revokes(plan: &Plan, buffers: &mut CheckBuffers) -> Result<(), PlanError> {
+fn check_revokes<S: PlanState>(
+    plan: &Plan,
+    state: &S,
+    buffers: &mut CheckBuffers,
+) -> Result<(), PlanError> {
     buffers.revoked.extend_from_slice(&plan.revokes);
     buffers.revoked.sort_unstable();
     let pairs = &mut buffers.revoked.windows(2);
@@ -98,14 +87,14 @@ fn check_revokes(plan: &Plan, buffers: &mut CheckBuffers) -> Result<(), PlanErro
         return Err(PlanError::NotQueued { index, batch });
     }
     for (index, &batch) in plan.revokes.iter().enumerate() {
-        let held = buffers.batch(batch);
+        let held = state.batch(batch);
         let held = held.ok_or(PlanError::NotQueued { index, batch })?;
-        let queued = &mut buffers.queued[held.worker.index()];
-        *queued = queued.saturating_sub(1);
-        if let Some(parked) = buffers.parked.get_mut(held.worker.index()) {
-            *parked = parked.saturating_sub(held.parks);
-        }
+        buffers.revokes.push((batch, held.worker));
+        let room = buffers.rooms.of(held.worker, state);
+        room.queued = room.queued.saturating_sub(1);
+        room.parked = room.parked.saturating_sub(held.parks);
     }
+    buffers.revokes.sort_unstable();
     Ok(())
 }
 
@@ -184,10 +173,10 @@ fn check_dispatch<S: PlanState>(
     for &id in members {
         check_member(&at, dispatch, id, variant.app, state)?;
     }
-    let worker = dispatch.worker.index();
-    buffers.queued[worker] = buffers.queued[worker].saturating_add(1);
+    let room = buffers.rooms.of(dispatch.worker, state);
+    room.queued = room.queued.saturating_add(1);
     if dispatch.exit.is_none() && dispatch.from_stage == 0 {
-        buffers.parked[worker] = buffers.parked[worker].saturating_add(dispatch.size);
+        room.parked = room.parked.saturating_add(dispatch.size);
     }
     Ok(())
 }
@@ -288,18 +277,19 @@ fn check_member<S: PlanState>(
 fn check_room<S: PlanState>(
     plan: &Plan,
     state: &S,
-    buffers: &CheckBuffers,
+    buffers: &mut CheckBuffers,
 ) -> Result<(), PlanError> {
     for (index, dispatch) in plan.dispatches.iter().enumerate() {
         let worker = dispatch.worker;
         let spec = &state.catalog().workers[worker.index()];
         let starts_at_once = u32::from(!state.is_running(worker));
-        if buffers.queued[worker.index()] > spec.queue_max.saturating_add(starts_at_once) {
+        let room = *buffers.rooms.of(worker, state);
+        if room.queued > spec.queue_max.saturating_add(starts_at_once) {
             let reason = format!("{} queues at most {} batches", spec.name, spec.queue_max);
             let entry = format!("dispatches[{index}]");
             return Err(PlanError::invalid(entry, "worker", reason));
         }
-        if dispatch.exit.is_none() && buffers.parked[worker.index()] > spec.parked_max {
+        if dispatch.exit.is_none() && room.parked > spec.parked_max {
             let reason = format!("{} parks at most {} requests", spec.name, spec.parked_max);
             let entry = format!("dispatches[{index}]");
             return Err(PlanError::invalid(entry, "exit", reason));

@@ -133,14 +133,17 @@ impl PlanState for ShownState<'_> {
         self.window.requests.id.len()
     }
 
-    fn append_batches(&self, batches: &mut Vec<QueuedBatch>) {
-        let queued = self.queued.iter();
-        batches.extend(queued.map(|(&id, &(worker, size))| QueuedBatch {
-            id,
-            size,
-            worker,
-            parks: 0,
-        }));
+    fn batch(&self, id: BatchId) -> Option<QueuedBatch> {
+        let &(worker, _) = self.queued.get(&id)?;
+        Some(QueuedBatch { worker, parks: 0 })
+    }
+
+    fn queued_batches(&self) -> usize {
+        self.queued.len()
+    }
+
+    fn queued_requests(&self) -> usize {
+        self.queued.values().map(|&(_, size)| size).sum()
     }
 
     fn is_up(&self, worker: WorkerId) -> bool {
@@ -153,17 +156,13 @@ impl PlanState for ShownState<'_> {
         running.is_some_and(|&variant| variant != IDLE)
     }
 
-    fn append_queued(&self, queued: &mut Vec<u32>) {
-        append_column(&self.window.workers.queued, self.catalog, queued);
+    fn queued(&self, worker: WorkerId) -> u32 {
+        let queued = self.window.workers.queued.get(worker.index());
+        queued.copied().unwrap_or_default()
     }
 
-    fn append_parked(&self, parked: &mut Vec<u32>) {
-        append_column(&self.window.workers.parked, self.catalog, parked);
+    fn parked(&self, worker: WorkerId) -> u32 {
+        let parked = self.window.workers.parked.get(worker.index());
+        parked.copied().unwrap_or_default()
     }
-}
-
-/// One number per worker of the catalog, 0 beyond the end of the column.
-fn append_column(column: &[u32], catalog: &Catalog, to: &mut Vec<u32>) {
-    let numbers = column.iter().copied().chain(std::iter::repeat(0));
-    to.extend(numbers.take(catalog.workers.len()));
 }

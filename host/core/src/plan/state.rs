@@ -16,8 +16,14 @@ pub(super) trait PlanState {
     /// Number of pending requests.
     fn pending(&self) -> usize;
 
-    /// Appends the batches that wait in queues and may be taken back, in any order.
-    fn append_batches(&self, batches: &mut Vec<QueuedBatch>);
+    /// A batch that waits in a queue and may be taken back.
+    fn batch(&self, id: BatchId) -> Option<QueuedBatch>;
+
+    /// Number of these batches.
+    fn queued_batches(&self) -> usize;
+
+    /// Requests in these batches.
+    fn queued_requests(&self) -> usize;
 
     /// Whether a worker of the catalog takes dispatches.
     fn is_up(&self, worker: WorkerId) -> bool;
@@ -25,11 +31,11 @@ pub(super) trait PlanState {
     /// Whether a worker of the catalog runs a batch.
     fn is_running(&self, worker: WorkerId) -> bool;
 
-    /// Appends the batches that wait, one number per worker of the catalog.
-    fn append_queued(&self, queued: &mut Vec<u32>);
+    /// Batches that wait in the queue of a worker of the catalog.
+    fn queued(&self, worker: WorkerId) -> u32;
 
-    /// Appends the requests that are parked or will be, one number per worker of the catalog.
-    fn append_parked(&self, parked: &mut Vec<u32>);
+    /// Requests that are parked on a worker of the catalog or will be.
+    fn parked(&self, worker: WorkerId) -> u32;
 }
 
 /// One request at that moment.
@@ -58,10 +64,7 @@ pub(super) enum RequestStands {
 /// One batch that may be taken back.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct QueuedBatch {
-    pub(super) id: BatchId,
-    /// Requests in it.
-    pub(super) size: usize,
     pub(super) worker: WorkerId,
-    /// Requests that it will park, counted by [`PlanState::append_parked`].
+    /// Requests that it will park, counted by [`PlanState::parked`].
     pub(super) parks: u32,
 }

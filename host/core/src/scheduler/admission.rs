@@ -119,13 +119,13 @@ impl Scheduler {
     fn fastest_of(&self, now: Time, variant: VariantId, cost: Cost) -> Option<Micros> {
         let exit = self.catalog.variant(variant)?.last_exit();
         let cost = cost.max(Cost::ONE);
-        let latencies = self.catalog.workers.iter().filter_map(|worker| {
+        let latencies = self.workers.all_classes().iter().filter_map(|class| {
             let to_exit = (variant, exit);
-            let series = BatchSeries::to_exit(&self.catalog, worker.kind, to_exit, cost)?;
+            let series = BatchSeries::to_exit(&self.catalog, class.kind, to_exit, cost)?;
             let latency = series.latency(&self.catalog, cost)?;
             let slowdown = match cost > Cost::ONE {
                 true => self.estimates.of_series(now, series),
-                false => self.estimates.of_kind(now, worker.kind),
+                false => self.estimates.of_kind(now, class.kind),
             };
             Some(slowdown.of(latency))
         });

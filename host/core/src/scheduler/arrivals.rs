@@ -46,13 +46,9 @@ impl Scheduler {
     }
 
     fn can_ever_run(&self, app: AppId, pinned: Option<VariantId>) -> bool {
+        let memory = self.capacity.memory_max();
         self.catalog.variants_of(app).any(|(id, variant)| {
-            pinned.is_none_or(|pinned| pinned == id)
-                && self
-                    .catalog
-                    .workers
-                    .iter()
-                    .any(|worker| variant.memory_bytes <= worker.memory_bytes)
+            pinned.is_none_or(|pinned| pinned == id) && variant.memory_bytes <= memory
         })
     }
 

@@ -265,6 +265,8 @@ impl Scheduler {
         };
         let keeps = entry.late() == Late::Last && entry.progress.is_none();
         if keeps {
+            let is_pinned = entry.request.pinned.is_some();
+            self.late_pins = is_pinned || self.late_pins && !self.late.is_empty();
             self.late.insert((entry.request.deadline, id));
             self.table.set_state(id, RequestState::Late);
         } else {

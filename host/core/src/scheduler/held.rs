@@ -47,7 +47,10 @@ impl Scheduler {
             let entry = self.table.get(id);
             entry.is_some_and(|entry| entry.request.pinned.is_none())
         };
-        let can = |key: &HeldKey| self.workers.ids().any(|worker| self.can(worker, key));
+        if self.held.is_empty() {
+            return;
+        }
+        let can = |key: &HeldKey| self.any_can(key);
         let held = self
             .held
             .all()
@@ -69,7 +72,7 @@ impl Scheduler {
 
     /// The stages that a request has left, or the variant with the shortest latency on workers
     /// that are up, among those as accurate as the client asked if there is one.
-    fn quickest(&self, id: RequestId) -> Option<HeldKey> {
+    fn quickest(&mut self, id: RequestId) -> Option<HeldKey> {
         let entry = self.table.get(id)?;
         if let Some(progress) = entry.progress {
             return Some(HeldKey {
@@ -83,14 +86,13 @@ impl Scheduler {
         for (id, variant) in self.catalog.variants_of(app) {
             let exit = variant.last_exit();
             let accuracy = variant.exit(exit).map_or(0.0, |exit| exit.accuracy);
-            for (worker, held) in self.workers.with_ids() {
-                let spec = &self.catalog.workers[worker.index()];
-                let latency = self.catalog.latency(worker, id, exit, 1);
-                let Some(latency) = latency.filter(|_| variant.memory_bytes <= spec.memory_bytes)
+            for (class, is_up) in self.workers.classes() {
+                let latency = self.catalog.latency(class.first(), id, exit, 1);
+                let Some(latency) = latency.filter(|_| variant.memory_bytes <= class.memory_bytes)
                 else {
                     continue;
                 };
-                let rank = (!held.up, accuracy < wanted, latency);
+                let rank = (!is_up, accuracy < wanted, latency);
                 if best.is_none_or(|(least, _)| rank < least) {
                     best = Some((rank, id));
                 }
@@ -104,13 +106,21 @@ impl Scheduler {
     }
 
     /// Of the workers that can run these requests, an idle one or the one that is free first.
-    fn first_free(&self, now: Time, key: &HeldKey) -> Option<WorkerId> {
-        let able = self.workers.ids().filter(|&worker| self.can(worker, key));
-        able.min_by_key(|&worker| {
-            let held = &self.workers[worker];
-            let is_busy = !held.has_place() || !held.queue.is_empty();
-            (is_busy, held.free_at(now), worker)
-        })
+    fn first_free(&mut self, now: Time, key: &HeldKey) -> Option<WorkerId> {
+        if let Some(worker) = key.on {
+            return self.can(worker, key).then_some(worker);
+        }
+        let memory = self.catalog.variant(key.variant)?.memory_bytes;
+        self.workers.first_free(now, memory)
+    }
+
+    /// Whether a worker that is up can run these requests.
+    pub(super) fn any_can(&self, key: &HeldKey) -> bool {
+        let variant = self.catalog.variant(key.variant);
+        match key.on {
+            Some(worker) => self.can(worker, key),
+            None => variant.is_some_and(|v| self.workers.any_up_with(v.memory_bytes)),
+        }
     }
 
     pub(super) fn can(&self, worker: WorkerId, key: &HeldKey) -> bool {
@@ -123,8 +133,9 @@ impl Scheduler {
 
     /// The next batch of a worker that has a place.
     pub(super) fn take_next(&mut self, now: Time, worker: WorkerId) -> Option<WorkerBatch> {
-        if let Some(batch) = self.workers[worker].alone.pop_front() {
-            return Some(batch);
+        // Mutable access only where something changes: it marks the worker as touched.
+        if !self.workers[worker].alone.is_empty() {
+            return self.workers[worker].alone.pop_front();
         }
         let held = &self.workers[worker];
         let may_hold = !self.held.is_empty();
@@ -136,7 +147,10 @@ impl Scheduler {
                 return batch;
             }
         }
-        let queued = self.workers[worker].queue.pop_front();
+        let queued = match self.workers[worker].queue.is_empty() {
+            true => None,
+            false => self.workers[worker].queue.pop_front(),
+        };
         let next = queued.or_else(|| self.batch_from_lane(now, worker));
         if next.is_some() {
             self.workers[worker].after_held = false;

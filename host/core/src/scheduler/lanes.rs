@@ -1,5 +1,7 @@
 //! Lanes beyond the drawing of them: batches below `min_batch`, and workers that come and go.
 
+use smallvec::SmallVec;
+
 use super::Scheduler;
 use crate::catalog::Late;
 use crate::ids::{ExitId, RequestId, VariantId, WorkerId};
@@ -11,8 +13,7 @@ impl Scheduler {
     pub(super) fn watch_lane(&mut self, worker: WorkerId, variant: VariantId, exit: ExitId) {
         let mut lanes = self.workers[worker].lanes.iter();
         let lane = lanes.find(|lane| lane.leads_to(variant, exit));
-        let below = |lane: &&LaneQueue| !lane.waiting.is_empty() && !lane.is_ready();
-        if let Some(lane) = lane.filter(below) {
+        if let Some(lane) = lane.filter(|lane| lane.is_gathering()) {
             let start_by = self.start_by(worker, lane, lane.earliest);
             self.lanes_due = self.lanes_due.min(start_by);
         }
@@ -46,7 +47,8 @@ impl Scheduler {
             return;
         }
         self.lanes_due = Time::NEVER;
-        for worker in self.workers.ids() {
+        let gathering: SmallVec<[WorkerId; 8]> = self.workers.gathering().collect();
+        for worker in gathering {
             for at in 0..self.workers[worker].lanes.len() {
                 self.look_at_lane(now, worker, at);
             }
@@ -57,7 +59,7 @@ impl Scheduler {
         // Read without marking the worker as written to.
         let workers: &[_] = &self.workers;
         let lane = &workers[worker.index()].lanes[at];
-        if lane.waiting.is_empty() || lane.is_ready() {
+        if !lane.is_gathering() {
             return;
         }
         // Fewer than `min_batch` requests.

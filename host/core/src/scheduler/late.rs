@@ -17,9 +17,9 @@ impl Scheduler {
         if self.late.is_empty() || !is_due && !self.table.pending().is_empty() {
             return false;
         }
-        let idle = self.workers.ids().filter(|&w| self.workers[w].is_idle());
+        let idle: SmallVec<[WorkerId; 8]> = self.workers.idle().collect();
         // The first one may have too little memory.
-        for worker in idle.collect::<SmallVec<[WorkerId; 8]>>() {
+        for worker in idle {
             if let Some(batch) = self.late_batch(worker) {
                 self.start(now, worker, batch);
                 return true;

@@ -10,7 +10,7 @@ use crate::request::Request;
 use crate::table::RequestState;
 use crate::time::{Micros, Time};
 use crate::window::Causes;
-use crate::worker::{Worker, WorkerBatch};
+use crate::worker::WorkerBatch;
 
 /// Batches that may overtake a request which waits `patience` past its deadline. Then the host
 /// starts it, so such requests take at most one of 33 batches from a policy that puts others
@@ -147,12 +147,12 @@ impl Scheduler {
         is_left && self.take_over(now, id) || is_neglected
     }
 
-    fn has_idle_worker_for(&self, id: RequestId) -> bool {
+    fn has_idle_worker_for(&mut self, id: RequestId) -> bool {
         let Some(entry) = self.table.get(id) else {
             return false;
         };
-        let mut idle = self.workers.with_ids().filter(|(_, held)| held.is_idle());
-        idle.any(|(worker, _)| match entry.progress {
+        let mut idle = self.workers.idle();
+        idle.any(|worker| match entry.progress {
             Some(progress) => progress.worker == worker,
             None => variants_on(&self.catalog, worker, &entry.request).count() > 0,
         })
@@ -160,7 +160,7 @@ impl Scheduler {
 
     /// Whether a plan only rejects, all that is pending, although an idle worker could answer one
     /// of these requests in time.
-    pub(super) fn rejects_in_vain(&self, now: Time, shown: usize, plan: &Plan) -> bool {
+    pub(super) fn rejects_in_vain(&mut self, now: Time, shown: usize, plan: &Plan) -> bool {
         let rejects_only = !plan.rejects.is_empty()
             && plan.dispatches.is_empty()
             && plan.answers.is_empty()
@@ -169,22 +169,19 @@ impl Scheduler {
         if !rejects_only || !all || !self.workers.any_idle() {
             return false;
         }
-        let idle: Vec<(WorkerId, &Worker)> = self
-            .workers
-            .with_ids()
-            .filter(|(_, held)| held.is_idle())
-            .collect();
+        let idle: Vec<WorkerId> = self.workers.idle().collect();
         let rejects = plan.rejects.iter().take(REJECTS_LOOKED_AT);
         let mut rejects = rejects.filter_map(|&id| self.table.get(id));
         rejects.any(|entry| {
             let is_fresh = entry.progress.is_none();
             let mut idle = idle.iter();
-            is_fresh && idle.any(|&(id, held)| self.is_in_time_on(now, id, held, &entry.request))
+            is_fresh && idle.any(|&id| self.is_in_time_on(now, id, &entry.request))
         })
     }
 
     /// A batch of this request alone would end by its deadline, as accurate as its client asked.
-    fn is_in_time_on(&self, now: Time, id: WorkerId, worker: &Worker, request: &Request) -> bool {
+    fn is_in_time_on(&self, now: Time, id: WorkerId, request: &Request) -> bool {
+        let worker = &self.workers[id];
         let kind = self.catalog.workers[id.index()].kind;
         let profile = &self.catalog.profile;
         variants_on(&self.catalog, id, request).any(|variant| {

@@ -210,8 +210,13 @@ impl Scheduler {
 
     /// The requests whose activations are on a worker, in their order.
     fn parked_on(&mut self, worker: WorkerId) -> Vec<RequestId> {
+        let is_here = |e: &&RequestEntry| e.progress.is_some_and(|p| p.worker == worker);
         let live = self.table.iter();
-        let parked = live.filter(|e| e.progress.is_some_and(|p| p.worker == worker));
+        if self.workers[worker].parked == 0 {
+            debug_assert_eq!(live.filter(is_here).count(), 0, "uncounted");
+            return Vec::new();
+        }
+        let parked = live.filter(is_here);
         let parked: Vec<_> = parked.map(|entry| entry.request.id).collect();
         if !parked.is_empty() {
             // A policy that waited for this worker must decide anew.
@@ -248,10 +253,9 @@ impl Scheduler {
 
     // ---- requests without a worker ----------------------------------------------------
 
-    pub(super) fn could_hold(&self, worker: WorkerId, variant: VariantId) -> bool {
-        let spec = self.catalog.worker(worker);
-        let fits = self.catalog.variant(variant).zip(spec);
-        self.is_up(worker) && fits.is_some_and(|(v, spec)| v.memory_bytes <= spec.memory_bytes)
+    fn any_could_hold(&self, variant: VariantId) -> bool {
+        let variant = self.catalog.variant(variant);
+        variant.is_some_and(|v| self.workers.any_up_with(v.memory_bytes))
     }
 
     /// Brings `unserved` up to date.
@@ -259,13 +263,11 @@ impl Scheduler {
         let mut unserved = std::mem::take(&mut self.unserved);
         unserved.clear();
         unserved.resize(self.catalog.apps.len(), true);
-        let variants = (0..).map(VariantId).zip(&self.catalog.variants);
-        for (id, variant) in variants {
+        for variant in &self.catalog.variants {
             if let Some(unserved) = unserved.get_mut(variant.app.index())
                 && *unserved
             {
-                let mut workers = self.workers.ids();
-                *unserved = !workers.any(|worker| self.could_hold(worker, id));
+                *unserved = !self.workers.any_up_with(variant.memory_bytes);
             }
         }
         self.unserved = unserved;
@@ -302,12 +304,15 @@ impl Scheduler {
     /// The host holds a request that no worker which is up could run.
     fn holds_unserved(&self) -> bool {
         let mut keys = self.held.keys();
-        keys.any(|key| !self.workers.ids().any(|worker| self.can(worker, key)))
+        keys.any(|key| !self.any_can(key))
             // While all workers are up, one of them can run every accepted request.
             || self.workers.up() < self.workers.len() && self.late_has_pins()
     }
 
     fn late_has_pins(&self) -> bool {
+        if !self.late_pins {
+            return false;
+        }
         let mut late = self.late.iter().filter_map(|&(_, id)| self.table.get(id));
         late.any(|entry| entry.request.pinned.is_some())
     }
@@ -317,7 +322,7 @@ impl Scheduler {
         match entry.state() {
             RequestState::Pending => is_app_unserved,
             RequestState::Held | RequestState::Late => match entry.request.pinned {
-                Some(pinned) => !self.workers.ids().any(|w| self.could_hold(w, pinned)),
+                Some(pinned) => !self.any_could_hold(pinned),
                 None => is_app_unserved,
             },
             RequestState::Lane(_) | RequestState::Queued(..) | RequestState::Running(..) => false,

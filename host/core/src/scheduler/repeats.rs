@@ -139,10 +139,9 @@ impl Scheduler {
     }
 
     /// The worker that is up, can hold the variant and is free first.
-    fn free_for(&self, now: Time, variant: VariantId) -> Option<WorkerId> {
-        let able = self.workers.ids();
-        let able = able.filter(|&worker| self.could_hold(worker, variant));
-        able.min_by_key(|&worker| (self.workers[worker].free_at(now), worker))
+    fn free_for(&mut self, now: Time, variant: VariantId) -> Option<WorkerId> {
+        let memory = self.catalog.variant(variant)?.memory_bytes;
+        self.workers.first_to_end(now, memory)
     }
 
     fn end_failed(&mut self, now: Time, id: RequestId, running: &RunningBatch, reason: &str) {

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use super::Scheduler;
 use crate::cost::Cost;
+use crate::decision::KeptWorkers;
 use crate::event::{Command, Notice};
 use crate::guard::Guard;
 use crate::ids::{BatchId, RequestId, VariantId, WorkerId};
@@ -13,8 +14,8 @@ use crate::request::{Outcome, Rejection};
 use crate::table::RequestState;
 use crate::time::{Micros, Time};
 use crate::trigger::{CROWD_MIN, Pending};
-use crate::window::{Causes, Placed, PlacedState, RequestCost, RequestProgress, Resident, Window};
-use crate::worker::{Decided, Members, Worker, WorkerBatch};
+use crate::window::{Causes, Placed, PlacedState, RequestCost, RequestProgress, Window};
+use crate::worker::{Decided, Members, Worker, WorkerBatch, WorkerRow};
 
 impl Scheduler {
     /// Opens a window if one is due; false when none is.
@@ -58,10 +59,13 @@ impl Scheduler {
 
     pub(super) fn run_window(&mut self, now: Time, because: Causes, rescue_only: bool) {
         self.windows_opened += 1;
-        let mut decision = self.history.buffers();
+        let (mut decision, before) = self.history.buffers();
         // The only reference so far, so that nothing is copied.
         let filled = Arc::make_mut(&mut decision);
+        let is_told = self.config.tells_decisions || self.watched.is_some();
+        let wants = self.shown();
         self.show(now, because, &mut filled.window);
+        let kept = self.lend_workers(now, is_told, wants, before, &mut filled.window);
         filled.rescue = rescue_only;
         let plan = std::mem::take(&mut filled.plan);
         let Self {
@@ -73,18 +77,24 @@ impl Scheduler {
             faulted,
             ..
         } = self;
-        let state = LiveState {
-            catalog,
-            table,
-            workers,
-        };
         let served = guard.serve(
             &filled.window,
             rescue_only,
             plan,
-            |plan| CheckedPlan::try_new(plan, &state, check),
+            |plan| {
+                if !plan.revokes.is_empty() {
+                    workers.look_at_queues();
+                }
+                let state = LiveState {
+                    catalog,
+                    table,
+                    workers,
+                };
+                CheckedPlan::try_new(plan, &state, check)
+            },
             faulted,
         );
+        self.take_workers_back(is_told, wants, &mut filled.window);
         if !rescue_only && !filled.window.is_empty() && self.guard.is_active(&served.by) {
             let in_vain = self.rejects_in_vain(now, filled.window.len(), served.plan.plan());
             let faulted = self.guard.rejected(now, self.windows_opened, in_vain);
@@ -99,10 +109,10 @@ impl Scheduler {
         filled.plan = served.plan.into_plan();
         filled.plan.trim();
         filled.by = served.by;
-        if self.config.tells_decisions || self.watched.is_some() {
+        if is_told {
             self.out.push_back(Command::Decided(Arc::clone(&decision)));
         }
-        self.history.record(decision);
+        self.history.record(decision, kept);
     }
 
     // ---- building the window ----------------------------------------------------------
@@ -115,18 +125,45 @@ impl Scheduler {
         window.completions.extend(self.completions.drain(..));
     }
 
-    /// Fills in the parts of a window that show the pool.
+    /// Gives the window the kept columns of workers.
+    fn lend_workers(
+        &mut self,
+        now: Time,
+        is_told: bool,
+        wants: WindowFields,
+        mut before: Vec<WorkerRow>,
+        window: &mut Window,
+    ) -> KeptWorkers {
+        let workers = &mut self.workers;
+        workers.show(now, is_told, wants.residents);
+        workers.take_changes(&mut before, &mut window.changes.workers);
+        window.changes.since = window.id - 1;
+        window.changes.has_past_times = !is_told;
+        let residents = wants.residents.then(|| workers.shared_residents());
+        workers.lend(window, wants.residents);
+        KeptWorkers {
+            before,
+            count: workers.shown(),
+            residents,
+        }
+    }
+
+    /// Takes them back; a decision that is told gets a copy.
+    fn take_workers_back(&mut self, is_told: bool, wants: WindowFields, window: &mut Window) {
+        let workers = &mut self.workers;
+        workers.lend(window, wants.residents);
+        if is_told {
+            window.workers.clone_from(workers.columns());
+            if wants.residents {
+                window.residents.extend_from_slice(workers.residents());
+            }
+        }
+    }
+
+    /// Fills in the parts of a window that show the pool, without the workers.
     pub(super) fn show_state(&mut self, now: Time, wants: WindowFields, window: &mut Window) {
         window.now = now;
         self.show_requests(now, window, wants.evidence);
-        self.workers.show(now, &mut window.workers);
-        if wants.residents {
-            for (worker, held) in self.workers.with_ids() {
-                let resident = held.resident.iter();
-                let resident = resident.map(|&variant| Resident { worker, variant });
-                window.residents.extend(resident);
-            }
-        }
         if wants.placed {
             for (worker, held) in self.workers.with_ids() {
                 self.show_placed(worker, held, &mut window.placed);
@@ -140,7 +177,7 @@ impl Scheduler {
         let shown = &mut window.requests;
         shown.copy_due_first(self.table.pending_columns(), self.guard.reach(now));
         // Looks every request up, so only if one may have progress, evidence or a cost to show.
-        let parked = self.workers.iter().any(|worker| worker.parked > 0);
+        let parked = self.workers.any_parked();
         let differ = self.costs.differ();
         if !evidence && !parked && !differ {
             return;
@@ -233,7 +270,7 @@ impl Scheduler {
             self.dispatch(dispatch, Members::from_slice(members), decided);
         }
         for route in &plan.routes {
-            self.routes.install(route, self.workers.all_mut());
+            self.routes.install(route, &mut self.workers);
             self.may_start.extend(self.workers.ids());
             // Requests may wait in a lane whose `min_batch` has grown.
             self.lanes_due = Time::ZERO;

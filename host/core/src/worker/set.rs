@@ -1,52 +1,54 @@
-//! All workers of a pool, and their columns in windows.
+//! All workers of a pool, with indexes, and their columns in windows.
 //!
-//! A window shows every worker, and mostly one of them has changed since the last window: the
-//! columns are kept, and brought up to date for the workers that were written to.
+//! Mostly one or two workers change between two windows. Mutable access marks a worker as touched;
+//! [`refresh`](WorkerSet::refresh) brings counts and sets up to date for those, and the indexes that only some
+//! pools ask for catch up when they are asked. So the time of a window does not depend on the number of
+//! workers.
 
 use std::ops::{Deref, Index, IndexMut};
+use std::sync::Arc;
 
 use super::Worker;
+use super::classes::{WorkerClass, WorkerClasses};
+use super::facts::WorkerFacts;
+use super::least::LeastTree;
+use super::marks::{MarkedWorkers, WorkerBits};
+use super::overrun::Overruns;
+use super::queues::QueuedBatches;
+use super::shown::{ShownWorkers, WorkerRow};
 use crate::catalog::WorkerSpec;
-use crate::ids::WorkerId;
-use crate::time::{Micros, Time};
-use crate::window;
+use crate::ids::{BatchId, WorkerId};
+use crate::time::Time;
+use crate::window::{self, Resident, Window};
 
 /// Workers by id. Reading is reading a slice; mutable access marks the worker as touched.
 #[derive(Debug)]
 pub(crate) struct WorkerSet {
     workers: Vec<Worker>,
-    kept: WorkerColumns,
-    /// Workers whose columns may be out of date, each once.
-    touched: Vec<WorkerId>,
-    is_touched: Vec<bool>,
-    /// Idle ones among those that are not touched.
-    idle: usize,
-    /// Free ones among those that are not touched.
+    /// By worker.
+    facts: Vec<WorkerFacts>,
+    /// Workers whose facts may be out of date. The counts and sets below are without them.
+    touched: MarkedWorkers,
+    idle: WorkerBits,
+    /// Requests wait in a lane for others of their batch.
+    gathering: WorkerBits,
     free: usize,
-    /// Workers that are up, and the earliest end of their queues; 0 for an idle one. None once a
-    /// worker has been touched.
-    frees: Option<(usize, Time)>,
+    up: usize,
+    /// Workers with parked requests.
+    parking: usize,
+    classes: WorkerClasses,
+    overruns: Overruns,
+    /// When each worker has no batch left.
+    ends: LeastTree,
+    queues: QueuedBatches,
+    shown: ShownWorkers,
+    /// Workers that `ends`, `classes` and `queues` have yet to look at.
+    stale: [MarkedWorkers; 3],
 }
 
-/// The columns of [`window::Workers`], without the parts that depend on the window's time.
-#[derive(Debug, Default)]
-struct WorkerColumns {
-    /// Expected end of the running batch, 0 without one.
-    end: Vec<u64>,
-    /// Expected time of the batches sent behind it.
-    behind: Vec<u64>,
-    /// Expected time of all waiting batches together.
-    backlog: Vec<u64>,
-    running_since: Vec<u64>,
-    running_variant: Vec<u32>,
-    queued: Vec<u32>,
-    parked: Vec<u32>,
-    free_memory: Vec<u64>,
-    up: Vec<u8>,
-    incarnation: Vec<u32>,
-    idle: Vec<bool>,
-    free: Vec<bool>,
-}
+const ENDS: usize = 0;
+const CLASSES: usize = 1;
+const QUEUES: usize = 2;
 
 // === impl WorkerSet ===
 
@@ -54,22 +56,37 @@ impl WorkerSet {
     pub(crate) fn new(specs: &[WorkerSpec]) -> Self {
         let mut made = Self {
             workers: Vec::new(),
-            kept: WorkerColumns::default(),
-            touched: Vec::new(),
-            is_touched: Vec::new(),
-            idle: 0,
+            facts: Vec::new(),
+            touched: MarkedWorkers::default(),
+            idle: WorkerBits::default(),
+            gathering: WorkerBits::default(),
             free: 0,
-            frees: None,
+            up: 0,
+            parking: 0,
+            classes: WorkerClasses::default(),
+            overruns: Overruns::default(),
+            ends: LeastTree::new(0),
+            queues: QueuedBatches::default(),
+            shown: ShownWorkers::default(),
+            stale: Default::default(),
         };
-        specs.iter().for_each(|spec| made.push(Worker::new(spec)));
+        made.fit(specs);
         made
     }
 
-    pub(crate) fn push(&mut self, worker: Worker) {
-        self.workers.push(worker);
-        self.kept.grow();
-        self.is_touched.push(false);
-        self.touch(WorkerId(self.workers.len() as u32 - 1));
+    /// Adapts to a catalog that may have more workers.
+    pub(crate) fn fit(&mut self, specs: &[WorkerSpec]) {
+        self.all_mut();
+        for (worker, spec) in self.workers.iter_mut().zip(specs) {
+            worker.outstanding = spec.outstanding.max(1) as usize;
+        }
+        for spec in &specs[self.workers.len()..] {
+            self.workers.push(Worker::new(spec));
+            self.facts.push(WorkerFacts::default());
+        }
+        self.classes = WorkerClasses::of(specs);
+        self.ends = LeastTree::new(specs.len());
+        self.all_mut();
     }
 
     /// The ids of all workers, in the catalog's order.
@@ -95,104 +112,236 @@ impl WorkerSet {
         &mut self.workers
     }
 
+    fn touched(&self) -> impl Iterator<Item = &Worker> {
+        self.touched.list().iter().map(|&worker| &self[worker])
+    }
+
     /// Whether any worker is idle.
     pub(crate) fn any_idle(&self) -> bool {
-        let touched = || self.touched.iter().map(|&worker| &self[worker]);
-        self.idle > 0 || touched().any(Worker::is_idle)
+        self.idle.len() > 0 || self.touched().any(Worker::is_idle)
     }
 
     /// Whether any worker would be sent a batch at once.
     pub(crate) fn any_free(&self) -> bool {
-        let touched = || self.touched.iter().map(|&worker| &self[worker]);
-        self.free > 0 || touched().any(Worker::is_free)
+        self.free > 0 || self.touched().any(Worker::is_free)
     }
 
-    /// Brings the columns up to date.
-    pub(crate) fn refresh(&mut self) {
-        for worker in self.touched.drain(..) {
-            let at = worker.index();
-            self.is_touched[at] = false;
-            self.kept.set(at, &self.workers[at]);
-            self.idle += usize::from(self.kept.idle[at]);
-            self.free += usize::from(self.kept.free[at]);
-        }
-    }
-
-    /// When the first worker that is up has no batch left; `now` if none is up.
-    pub(crate) fn earliest_free(&mut self, now: Time) -> Time {
-        let (up, at) = self.frees();
-        match up {
-            0 => now,
-            _ => at.max(now),
-        }
+    /// Whether requests are parked on any worker.
+    pub(crate) fn any_parked(&self) -> bool {
+        self.parking > 0 || self.touched().any(|worker| worker.parked > 0)
     }
 
     /// Workers that are up.
     pub(crate) fn up(&self) -> usize {
-        match self.frees {
-            Some((up, _)) => up,
-            None => self.workers.iter().filter(|worker| worker.up).count(),
-        }
+        self.up + self.touched().filter(|worker| worker.up).count()
     }
 
-    fn frees(&mut self) -> (usize, Time) {
-        if let Some(frees) = self.frees {
-            return frees;
-        }
+    /// Whether a worker with at least this memory is up.
+    pub(crate) fn any_up_with(&self, memory_bytes: u64) -> bool {
+        let fits = |class: &WorkerClass| memory_bytes <= class.memory_bytes;
+        let classes = self.classes.all().iter();
+        classes
+            .filter(|class| fits(class))
+            .any(|class| class.up > 0)
+            || (self.touched.list().iter())
+                .any(|&worker| self[worker].up && fits(self.classes.of_worker(worker)))
+    }
+
+    /// The classes of workers.
+    pub(crate) fn all_classes(&self) -> &[WorkerClass] {
+        self.classes.all()
+    }
+
+    /// The same, each with whether one of them is up.
+    pub(crate) fn classes(&mut self) -> impl Iterator<Item = (&WorkerClass, bool)> {
         self.refresh();
-        let kept = &self.kept;
-        let ends = kept.end.iter().zip(&kept.backlog).zip(&kept.behind);
-        let ends = ends.zip(&kept.up).filter(|(_, up)| **up != 0);
-        let ends = ends.map(|(((&end, &backlog), &behind), _)| {
-            end.saturating_add(behind).saturating_add(backlog)
-        });
-        let (up, at) = ends.fold((0, u64::MAX), |(up, at), end| (up + 1, at.min(end)));
-        *self.frees.insert((up, Time(at)))
+        let classes = self.classes.all().iter();
+        classes.map(|class| (class, class.up > 0))
     }
 
-    /// Batches that wait in each queue. The columns must be up to date.
-    pub(crate) fn queued(&self) -> &[u32] {
-        debug_assert!(self.touched.is_empty(), "a worker was written to since");
-        &self.kept.queued
-    }
-
-    /// Adds every worker to a window's columns.
-    pub(crate) fn show(&mut self, now: Time, columns: &mut window::Workers) {
+    /// The idle workers, in the catalog's order.
+    pub(crate) fn idle(&mut self) -> impl Iterator<Item = WorkerId> + use<'_> {
         self.refresh();
-        let kept = &self.kept;
-        columns
-            .busy_until
-            .extend(kept.end.iter().map(|&end| end.max(now.0)));
-        for (busy_until, &behind) in columns.busy_until.iter_mut().zip(&kept.behind) {
-            *busy_until = (Time(*busy_until) + Micros(behind)).0;
-        }
-        columns.free_at.extend_from_slice(&columns.busy_until);
-        // Most backlogs are 0.
-        for (free_at, &backlog) in columns.free_at.iter_mut().zip(&kept.backlog) {
-            if backlog > 0 {
-                *free_at = (Time(*free_at) + Micros(backlog)).0;
+        self.idle.iter()
+    }
+
+    /// The workers with a lane in which requests wait for others of their batch, in the catalog's order.
+    pub(crate) fn gathering(&mut self) -> impl Iterator<Item = WorkerId> + use<'_> {
+        self.refresh();
+        self.gathering.iter()
+    }
+
+    /// Brings counts and sets up to date.
+    pub(crate) fn refresh(&mut self) {
+        while let Some(worker) = self.touched.pop() {
+            let at = worker.index();
+            let facts = WorkerFacts::of(&self.workers[at]);
+            let before = std::mem::replace(&mut self.facts[at], facts);
+            self.idle.set(worker, facts.idle);
+            self.gathering.set(worker, facts.gathers);
+            self.free += usize::from(facts.free);
+            self.up += usize::from(facts.up);
+            self.parking += usize::from(facts.parks);
+            self.classes.of_worker_mut(worker).up += usize::from(facts.up);
+            self.overruns.change(worker, &before.times, &facts.times);
+            for stale in &mut self.stale {
+                stale.mark(worker);
             }
+            self.shown.stale.mark(worker);
         }
-        columns.running_since.extend_from_slice(&kept.running_since);
-        columns
-            .running_variant
-            .extend_from_slice(&kept.running_variant);
-        columns.queued.extend_from_slice(&kept.queued);
-        columns.parked.extend_from_slice(&kept.parked);
-        columns.free_memory.extend_from_slice(&kept.free_memory);
-        columns.up.extend_from_slice(&kept.up);
-        columns.incarnation.extend_from_slice(&kept.incarnation);
     }
 
     fn touch(&mut self, worker: WorkerId) {
-        let at = worker.index();
-        self.frees = None;
-        if !self.is_touched[at] {
-            self.is_touched[at] = true;
-            self.touched.push(worker);
-            self.idle -= usize::from(self.kept.idle[at]);
-            self.free -= usize::from(self.kept.free[at]);
+        if !self.touched.mark(worker) {
+            return;
         }
+        let facts = &mut self.facts[worker.index()];
+        self.idle.set(worker, false);
+        self.gathering.set(worker, false);
+        self.free -= usize::from(facts.free);
+        self.up -= usize::from(facts.up);
+        self.parking -= usize::from(facts.parks);
+        if facts.up {
+            self.classes.of_worker_mut(worker).up -= 1;
+        }
+        facts.clear();
+    }
+
+    // ---- ends -------------------------------------------------------------------------
+
+    /// When the first worker that is up has no batch left; `now` if none is up.
+    pub(crate) fn earliest_free(&mut self, now: Time) -> Time {
+        self.refresh();
+        while let Some(worker) = self.stale[ENDS].pop() {
+            let at = worker.index();
+            self.ends.set(at, self.facts[at].last_end());
+        }
+        match self.up {
+            0 => now,
+            _ => Time(self.ends.least()).max(now),
+        }
+    }
+
+    /// Of the workers that are up with at least this memory: one with a place and an empty queue if there is
+    /// one, and of those the one that is free first.
+    pub(crate) fn first_free(&mut self, now: Time, memory_bytes: u64) -> Option<WorkerId> {
+        self.look_at_classes(now);
+        let open = self.first_of(now, memory_bytes, true);
+        let first = open.or_else(|| self.first_of(now, memory_bytes, false));
+        first.map(|(_, worker)| worker)
+    }
+
+    /// The worker that is free first among those that are up with at least this memory.
+    pub(crate) fn first_to_end(&mut self, now: Time, memory_bytes: u64) -> Option<WorkerId> {
+        self.look_at_classes(now);
+        let firsts = [true, false].map(|open| self.first_of(now, memory_bytes, open));
+        firsts.into_iter().flatten().min().map(|(_, worker)| worker)
+    }
+
+    fn first_of(&self, now: Time, memory_bytes: u64, open: bool) -> Option<(Time, WorkerId)> {
+        let able = self.overruns.moving().iter().filter(|&&worker| {
+            let facts = &self.facts[worker.index()];
+            let memory = self.classes.of_worker(worker).memory_bytes;
+            facts.up && facts.open == open && memory_bytes <= memory
+        });
+        let ends = able.map(|&worker| (self.facts[worker.index()].times.free_at(now), worker));
+        let first = self.classes.first_free(now, memory_bytes, open);
+        ends.chain(first).min()
+    }
+
+    fn look_at_classes(&mut self, now: Time) {
+        self.refresh();
+        let stale = &mut self.stale[CLASSES];
+        self.overruns.advance(now, |worker| {
+            stale.mark(worker);
+        });
+        while let Some(worker) = stale.pop() {
+            let facts = &self.facts[worker.index()];
+            self.classes.set(worker, facts, self.overruns.moves(worker));
+        }
+    }
+
+    // ---- queues -----------------------------------------------------------------------
+
+    /// Brings the index of waiting batches up to date.
+    pub(crate) fn look_at_queues(&mut self) {
+        self.refresh();
+        while let Some(worker) = self.stale[QUEUES].pop() {
+            self.queues.set(worker, &self.workers[worker.index()]);
+        }
+    }
+
+    /// The worker in whose queue a batch waits. The index must be up to date, also below.
+    pub(crate) fn queue_of(&self, batch: BatchId) -> Option<WorkerId> {
+        debug_assert!(self.touched.list().is_empty(), "a worker was written to");
+        self.queues.worker_of(batch)
+    }
+
+    /// Batches in all queues together.
+    pub(crate) fn queued_batches(&self) -> usize {
+        self.queues.len()
+    }
+
+    /// Requests in these batches.
+    pub(crate) fn queued_requests(&self) -> usize {
+        self.queues.requests()
+    }
+
+    // ---- windows ----------------------------------------------------------------------
+
+    /// Brings the columns of windows to `now`. `whole`: times that have passed move to `now` as well, for
+    /// readers who do not read them so.
+    pub(crate) fn show(&mut self, now: Time, whole: bool, residents: bool) {
+        self.refresh();
+        let stale = &mut self.stale[CLASSES];
+        self.overruns.advance(now, |worker| {
+            stale.mark(worker);
+        });
+        let moving = self.overruns.moving();
+        self.shown.show(now, &self.workers, moving, whole);
+        if residents {
+            self.shown.show_residents(&self.workers);
+        }
+    }
+
+    /// Exchanges the columns with those of a window: the policy reads them there, and a second call takes
+    /// them back.
+    pub(crate) fn lend(&mut self, window: &mut Window, residents: bool) {
+        self.shown.lend(window, residents);
+    }
+
+    /// The columns of the last window.
+    pub(crate) fn columns(&self) -> &window::Workers {
+        self.shown.columns()
+    }
+
+    /// The variants that workers hold, worker by worker, if the last window showed them.
+    pub(crate) fn residents(&self) -> &[Resident] {
+        self.shown.residents()
+    }
+
+    /// The same for a window that is kept.
+    pub(crate) fn shared_residents(&mut self) -> Arc<[Resident]> {
+        self.shown.shared_residents()
+    }
+
+    /// Takes the changes since the last call: the rows before them, and the workers.
+    pub(crate) fn take_changes(
+        &mut self,
+        before: &mut Vec<WorkerRow>,
+        workers: &mut Vec<WorkerId>,
+    ) {
+        self.shown.take_changes(before, workers);
+    }
+
+    /// The rows of the last window that took its changes.
+    pub(crate) fn rows(&self) -> Vec<WorkerRow> {
+        self.shown.rows()
+    }
+
+    /// Workers in the last window.
+    pub(crate) fn shown(&self) -> usize {
+        self.shown.len()
     }
 }
 
@@ -219,112 +368,5 @@ impl IndexMut<WorkerId> for WorkerSet {
     }
 }
 
-// === impl WorkerColumns ===
-
-impl WorkerColumns {
-    /// Adds a row for one more worker, which counts as neither idle nor free until [`set`](Self::set).
-    fn grow(&mut self) {
-        let Self {
-            end,
-            behind,
-            backlog,
-            running_since,
-            running_variant,
-            queued,
-            parked,
-            free_memory,
-            up,
-            incarnation,
-            idle,
-            free,
-        } = self;
-        for column in [end, behind, backlog, running_since, free_memory] {
-            column.push(0);
-        }
-        for column in [running_variant, queued, parked, incarnation] {
-            column.push(0);
-        }
-        up.push(0);
-        idle.push(false);
-        free.push(false);
-    }
-
-    fn set(&mut self, at: usize, worker: &Worker) {
-        // A worker with a place shows as idle: it is sent its next batch at once.
-        let shown = worker.running.as_ref().filter(|_| !worker.has_place());
-        let running = worker.running.as_ref();
-        let expected = worker.waiting().map(|batch| batch.expected);
-        self.end[at] = running.map_or(0, |running| running.expected_end.0);
-        self.backlog[at] = expected.fold(Micros::ZERO, |sum, time| sum + time).0;
-        self.behind[at] = worker.behind().0;
-        self.running_since[at] = shown.map_or(0, |running| running.since.0);
-        self.running_variant[at] = shown.map_or(window::IDLE, |running| running.batch.variant.0);
-        self.queued[at] = worker.queue.len() as u32;
-        self.parked[at] = worker.parked;
-        self.free_memory[at] = worker.free_bytes;
-        self.up[at] = u8::from(worker.up);
-        self.incarnation[at] = worker.incarnation;
-        self.idle[at] = worker.is_idle();
-        self.free[at] = worker.is_free();
-    }
-}
-
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::ids::KindId;
-
-    fn spec(w: u64) -> WorkerSpec {
-        WorkerSpec {
-            name: format!("w{w}"),
-            kind: KindId(0),
-            memory_bytes: 100 * w,
-            queue_max: 2,
-            parked_max: 0,
-            can: crate::catalog::Capabilities::ALL,
-            transfer: Micros::ZERO,
-            outstanding: 1,
-        }
-    }
-
-    fn shown(set: &mut WorkerSet) -> window::Workers {
-        let mut columns = window::Workers::default();
-        set.show(Time(7), &mut columns);
-        columns
-    }
-
-    #[test]
-    fn the_columns_show_every_write() {
-        let mut set = WorkerSet::new(&[spec(1), spec(2), spec(3)]);
-        assert!(set.any_idle(), "before the first refresh");
-        let columns = shown(&mut set);
-        assert_eq!(columns.free_memory, [100, 200, 300]);
-        assert_eq!(columns.busy_until, [7; 3]);
-        set[WorkerId(1)].parked = 5;
-        set[WorkerId(1)].up = false;
-        set.push(Worker::new(&spec(4)));
-        let columns = shown(&mut set);
-        assert_eq!(columns.parked, [0, 5, 0, 0]);
-        assert_eq!(columns.up, [1, 0, 1, 1]);
-        assert_eq!(columns.free_memory, [100, 200, 300, 400]);
-    }
-
-    #[test]
-    fn idle_workers_are_counted_before_and_after_a_refresh() {
-        let mut set = WorkerSet::new(&[spec(1), spec(2)]);
-        for (worker, up, any) in [
-            (0, false, true),
-            (1, false, false),
-            (1, false, false),
-            (0, true, true),
-            (0, false, false),
-        ] {
-            set[WorkerId(worker)].up = up;
-            assert_eq!(set.any_idle(), any);
-            set.refresh();
-            assert_eq!(set.any_idle(), any);
-        }
-        set.all_mut().iter_mut().for_each(|worker| worker.up = true);
-        assert!(set.any_idle());
-    }
-}
+mod tests;

@@ -5,11 +5,13 @@ use switchyard_core::policy::WindowFields;
 use switchyard_core::window::{Causes, Completion, End, Placed, RequestProgress, Resident, Window};
 
 use super::bindings::wit;
+use crate::worker_times::WorkerTimes;
 
 /// The parts of a window that are rows in the contract, in the contract's types.
 #[derive(Default)]
 pub(super) struct WindowRows {
     progress: Vec<wit::Progress>,
+    times: WorkerTimes,
     residents: Vec<wit::Resident>,
     completions: Vec<wit::Completion>,
 }
@@ -19,6 +21,7 @@ impl WindowRows {
         self.progress.clear();
         self.progress
             .extend(window.requests.progress.iter().map(progress));
+        self.times.fill(window);
         let residents = shown(wants.residents, &window.residents);
         self.residents.clear();
         self.residents.extend(residents.iter().map(resident));
@@ -47,8 +50,8 @@ impl WindowRows {
                 evidence_counts: shown(wants.evidence, &requests.evidence_counts),
             },
             workers: wit::Workers {
-                busy_until: &workers.busy_until,
-                free_at: &workers.free_at,
+                busy_until: self.times.busy_until(window),
+                free_at: self.times.free_at(window),
                 running_since: &workers.running_since,
                 running_variant: &workers.running_variant,
                 queued: &workers.queued,

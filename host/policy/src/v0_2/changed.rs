@@ -3,7 +3,10 @@
 //!
 //! Each instance has its own last window, whatever policy decided those between: shadows, canaries,
 //! replays and trials as well. A window is compared with the state that this very instance holds, so
-//! that its state with the rows put in equals the window.
+//! that its state with the rows put in equals the window. If that state is the scheduler's window before, its
+//! list of changes is taken instead.
+
+use std::ops::Range;
 
 use switchyard_core::ids::WorkerId;
 use switchyard_core::time::Time;
@@ -19,6 +22,8 @@ pub(super) struct ChangedWorkers {
     is_held: bool,
     /// The time of that window.
     now: Time,
+    /// Its number, if it came from the scheduler that said which workers had changed.
+    number: Option<u64>,
     /// Each row as it was sent.
     held: Workers,
     residents: Vec<Resident>,
@@ -65,15 +70,16 @@ impl ChangedWorkers {
         let Window { now, workers, .. } = window;
         let is_held = std::mem::take(&mut self.is_held) && self.now <= *now;
         self.now = *now;
+        let since = Some(window.changes.since).filter(|&since| since > 0);
+        let is_next = since.is_some() && self.number == since;
+        self.number = since.map(|_| window.id);
         if !is_held || self.held.up.len() != workers.up.len() {
             self.hold(workers, residents);
             return false;
         }
-        self.compare(*now, workers);
-        if self.residents != residents {
-            self.compare_residents(residents);
-            self.residents.clear();
-            self.residents.extend_from_slice(residents);
+        match is_next {
+            true => self.take(&window.changes.workers, workers.up.len(), residents),
+            false => self.look(*now, workers, residents),
         }
         self.rows.clear();
         for at in self.marks.positions() {
@@ -88,9 +94,38 @@ impl ChangedWorkers {
         &self.rows
     }
 
-    /// Whether these rows have one of this worker.
-    pub(super) fn shows(&self, resident: &Resident) -> bool {
-        self.marks.has(resident.worker.index())
+    /// The residents of their workers. The list goes worker by worker.
+    pub(super) fn residents_of_rows<'a>(
+        &'a self,
+        residents: &'a [Resident],
+    ) -> impl Iterator<Item = &'a Resident> {
+        let workers = self.rows.index.iter();
+        workers.flat_map(|&worker| &residents[residents_of(residents, WorkerId(worker))])
+    }
+
+    /// Marks the workers that the scheduler says have changed since the window that the instance holds.
+    fn take(&mut self, changed: &[WorkerId], workers: usize, residents: &[Resident]) {
+        self.marks.clear(workers);
+        for &worker in changed {
+            self.marks.set(worker.index());
+            let (held, new) = (
+                residents_of(&self.residents, worker),
+                residents_of(residents, worker),
+            );
+            if self.residents[held.clone()] != residents[new.clone()] {
+                self.residents.splice(held, residents[new].iter().copied());
+            }
+        }
+    }
+
+    /// Marks those that differ.
+    fn look(&mut self, now: Time, workers: &Workers, residents: &[Resident]) {
+        self.compare(now, workers);
+        if self.residents != residents {
+            self.compare_residents(residents);
+            self.residents.clear();
+            self.residents.extend_from_slice(residents);
+        }
     }
 
     fn hold(&mut self, workers: &Workers, residents: &[Resident]) {
@@ -133,6 +168,13 @@ impl ChangedWorkers {
             (held, new) = (held_rest, new_rest);
         }
     }
+}
+
+/// The rows of a worker in a list that goes worker by worker.
+fn residents_of(list: &[Resident], worker: WorkerId) -> Range<usize> {
+    let from = list.partition_point(|resident| resident.worker < worker);
+    let own = list[from..].iter();
+    from..from + own.take_while(|resident| resident.worker == worker).count()
 }
 
 /// The first worker that either list goes on with.
@@ -210,11 +252,6 @@ impl Marks {
         if let Some(word) = self.words.get_mut(at / GROUP) {
             *word |= 1 << (at % GROUP);
         }
-    }
-
-    fn has(&self, at: usize) -> bool {
-        let word = self.words.get(at / GROUP);
-        word.is_some_and(|word| word >> (at % GROUP) & 1 == 1)
     }
 
     /// Marks the positions at which two columns differ.

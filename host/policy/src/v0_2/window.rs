@@ -5,12 +5,13 @@
 use switchyard_core::cost::Cost;
 use switchyard_core::policy::WindowFields;
 use switchyard_core::window::{
-    Causes, Completion, End, Placed, RequestProgress, Requests, Resident, Window, Workers,
+    Causes, Completion, End, Placed, RequestProgress, Requests, Resident, Window,
 };
 
 use super::bindings::wit;
 use super::changed::{ChangedWorkers, WorkerRows, up_of};
 use crate::contract::SentParts;
+use crate::worker_times::WorkerTimes;
 
 /// A variant or an exit that did not answer.
 const NONE: u32 = u32::MAX;
@@ -21,6 +22,7 @@ pub(super) struct WindowRows {
     progress: Vec<wit::Progress>,
     /// Empty while every request costs 1.
     cost: Vec<f32>,
+    times: WorkerTimes,
     /// By worker: 0 when away, otherwise its incarnation.
     up: Vec<u32>,
     changed: ChangedWorkers,
@@ -85,12 +87,28 @@ impl WindowRows {
         self.residents.clear();
         self.up.clear();
         if self.shows_changed {
-            let of_changed = residents.iter().filter(|held| self.changed.shows(held));
+            let of_changed = self.changed.residents_of_rows(residents);
             self.residents.extend(of_changed.map(resident));
         } else {
+            self.times.fill(window);
             self.residents.extend(residents.iter().map(resident));
             let lives = window.workers.up.iter().zip(&window.workers.incarnation);
             self.up.extend(lives.map(|(&up, &life)| up_of(up, life)));
+        }
+    }
+
+    fn workers<'a>(&'a self, window: &'a Window) -> wit::Workers<'a> {
+        let from = &window.workers;
+        wit::Workers {
+            index: None,
+            busy_until: self.times.busy_until(window),
+            free_at: self.times.free_at(window),
+            running_since: &from.running_since,
+            running_variant: &from.running_variant,
+            queued: &from.queued,
+            parked: &from.parked,
+            free_memory: &from.free_memory,
+            up: &self.up,
         }
     }
 
@@ -105,7 +123,7 @@ impl WindowRows {
             evidence: evidence(&window.requests, wants.evidence),
             workers: match self.shows_changed {
                 true => changed_workers(self.changed.rows()),
-                false => workers(&window.workers, &self.up),
+                false => self.workers(window),
             },
             placed: placed(&window.placed, wants.placed),
             residents: some(&self.residents),
@@ -125,20 +143,6 @@ fn requests(from: &Requests) -> Option<wit::Requests<'_>> {
         priority: &from.priority,
         min_quality: &from.min_accuracy,
     })
-}
-
-fn workers<'a>(from: &'a Workers, up: &'a [u32]) -> wit::Workers<'a> {
-    wit::Workers {
-        index: None,
-        busy_until: &from.busy_until,
-        free_at: &from.free_at,
-        running_since: &from.running_since,
-        running_variant: &from.running_variant,
-        queued: &from.queued,
-        parked: &from.parked,
-        free_memory: &from.free_memory,
-        up,
-    }
 }
 
 fn changed_workers(from: &WorkerRows) -> wit::Workers<'_> {

@@ -312,13 +312,19 @@ fn a_simulation_decides_alike_with_changed_workers_and_with_all() {
         contender(|catalog| failing_component(catalog, false)),
         contender(failing_twin),
     ];
-    let [one, other] = made.map(|contender| {
+    let [one, other] = made.each_ref().map(|contender| {
         let mut decisions = Decisions::default();
-        let report = run_observed(&scenario, &contender, 5, &mut decisions).unwrap();
+        let report = run_observed(&scenario, contender, 5, &mut decisions).unwrap();
         (report, decisions.0)
     });
     assert_eq!(one.1.len(), other.1.len());
     assert!(one.1.len() > 1_000, "{} windows", one.1.len());
     assert!(one.1 == other.1, "the same decisions");
     assert_eq!(one.0, other.0);
+    // Untold, times that have passed stay in the windows.
+    scenario.scheduler.tells_decisions = false;
+    for contender in &made {
+        let untold = run_observed(&scenario, contender, 5, &mut ()).unwrap();
+        assert_eq!(untold, one.0);
+    }
 }

@@ -12,7 +12,7 @@ use switchyard_core::guard::Faulted;
 use switchyard_core::ids::WorkerId;
 use switchyard_core::policy::Policy;
 use switchyard_core::time::{Micros, Time};
-use switchyard_core::window::Window;
+use switchyard_core::window::{Changes, Window};
 use switchyard_policy::recording::PolicyRecord;
 
 use super::message::Watch;
@@ -123,10 +123,13 @@ impl Driver {
     }
 
     pub(super) fn windows(&self, most: usize) -> Vec<Window> {
-        let kept = self.scheduler.history().iter();
-        let mut windows: Vec<_> = kept.rev().take(most).map(|d| d.window.clone()).collect();
-        windows.reverse();
-        windows
+        let kept = self.scheduler.decisions(most);
+        let windows = kept.iter().map(|kept| Window {
+            // A new policy holds no earlier window.
+            changes: Changes::default(),
+            ..kept.window.clone()
+        });
+        windows.collect()
     }
 
     /// Evidence is counted only while the policy or the watch sees it.

@@ -231,12 +231,10 @@ impl Driver {
                 let _ = reply.send(self.windows(most));
             }
             Message::Decision(window, reply) => {
-                let decision = self.scheduler.history().get(window);
-                let _ = reply.send(decision.cloned());
+                let _ = reply.send(self.scheduler.decision(window));
             }
             Message::DecisionAbout(request, reply) => {
-                let found = self.scheduler.history().about(request).cloned();
-                let _ = reply.send(found);
+                let _ = reply.send(self.scheduler.decision_about(request));
             }
             Message::Status(reply) => {
                 let _ = reply.send(self.status());

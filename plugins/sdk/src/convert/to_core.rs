@@ -225,6 +225,7 @@ pub(crate) fn window(window: &raw::Window) -> to::Window {
         because: causes(window.because),
         requests: requests(window),
         workers: workers(&window.workers),
+        changes: to::Changes::default(),
         placed: window.placed.as_ref().map(placed).unwrap_or_default(),
         residents: residents.collect(),
         arrival_rate: window.arrival_rate.clone(),
