@@ -3,10 +3,12 @@
 //! - `changes`: follows the configuration while serving
 //! - `worker`: one worker without a scheduler
 //! - `listeners`, `drain`, `error`: sockets, the end of the requests inside, refusals
+//! - `etcd_gauge`: whether etcd answers
 
 mod changes;
 mod drain;
 mod error;
+mod etcd_gauge;
 mod listeners;
 mod running;
 mod serving;
@@ -155,6 +157,7 @@ impl Server {
         .with_operators(config.server.operators.clone())
         .with_names(config.server.admin_hosts.clone(), listeners.admin_tls);
         let admin = tokio::spawn(admin::serve(listeners.admin, admin));
+        let etcd_gauge = etcd_gauge::follow(&config.etcd, pools.registry());
         let failed_pool = || {
             let pools = pools.all();
             let failed = pools.iter().find(|pool| pool.handle().has_failed());
@@ -189,8 +192,8 @@ impl Server {
         admin.abort();
         // Its socket is removed once the task has ended. An error: it was aborted.
         let _ = admin.await;
-        if let Some(flush) = flush {
-            flush.abort();
+        for task in [flush, etcd_gauge].into_iter().flatten() {
+            task.abort();
         }
         if !end_within(STOP_LIMIT, (follower, pools)).await {
             tracing::error!("threads that do not end are left behind");

@@ -3,6 +3,8 @@
 #![allow(clippy::unwrap_used)]
 #![allow(missing_docs)]
 
+mod etcd;
+mod etcd_server;
 mod fleet;
 mod server;
 mod tls;

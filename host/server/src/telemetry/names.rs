@@ -88,6 +88,10 @@ pub(crate) const WORKER_ADDRESS: GaugeName = gauge(
     "switchyard_worker_address_info",
     "1, with the address of a worker's server; none: no server has its slot",
 );
+pub(crate) const ETCD_UP: GaugeName = gauge(
+    "switchyard_etcd_up",
+    "1 while etcd answers; otherwise its last answers stay",
+);
 pub(crate) const WORKER_RESTARTS: CounterName = counter(
     "switchyard_worker_restarts_total",
     "Restarts of a worker that was lost",
