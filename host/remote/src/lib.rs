@@ -43,6 +43,8 @@ pub mod tls;
 
 pub use address::{RemoteAddress, WrongAddress};
 pub use etcd::Etcd;
+pub use etcd::election::{Candidate, Election};
+pub use etcd::fence::{Fence, NotActive, Term};
 pub use etcd::options::{EtcdAddress, EtcdOptions, WrongEtcdAddress};
 pub use etcd::registration::{RegisteredWorker, Registration};
 pub use executor::RemoteExecutor;

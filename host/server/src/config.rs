@@ -68,7 +68,7 @@ pub struct Config {
     /// `[profile]`: measured latencies.
     #[serde(default)]
     pub profile: ProfileConfig,
-    /// `[etcd]`: where workers register.
+    /// `[etcd]`: where workers register, and schedulers agree on the active one.
     #[serde(default)]
     pub etcd: EtcdConfig,
     /// Its file, for messages.

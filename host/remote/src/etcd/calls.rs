@@ -3,11 +3,16 @@
 use std::time::Duration;
 
 use bytes::Bytes;
+use switchyard_protocol::grpc::messages::etcd::compare::{
+    CompareResult, CompareTarget, TargetUnion,
+};
+use switchyard_protocol::grpc::messages::etcd::request_op::Request;
 use switchyard_protocol::grpc::messages::etcd::watch_request::RequestUnion;
 use switchyard_protocol::grpc::messages::etcd::{
-    KeyValue, LeaseGrantRequest, LeaseGrantResponse, LeaseKeepAliveRequest, LeaseKeepAliveResponse,
-    LeaseRevokeRequest, LeaseRevokeResponse, PutRequest, PutResponse, RangeRequest, RangeResponse,
-    ResponseHeader, WatchCreateRequest, WatchRequest, WatchResponse,
+    Compare, KeyValue, LeaseGrantRequest, LeaseGrantResponse, LeaseKeepAliveRequest,
+    LeaseKeepAliveResponse, LeaseRevokeRequest, LeaseRevokeResponse, PutRequest, PutResponse,
+    RangeRequest, RangeResponse, RequestOp, ResponseHeader, TxnRequest, TxnResponse,
+    WatchCreateRequest, WatchRequest, WatchResponse,
 };
 
 use crate::channel::{CallError, Channel};
@@ -35,6 +40,13 @@ pub(crate) struct Watched(Messages);
 // === impl Keys ===
 
 impl Keys {
+    pub(crate) fn one(key: &str) -> Self {
+        Self {
+            key: Bytes::copy_from_slice(key.as_bytes()),
+            end: Bytes::new(),
+        }
+    }
+
     /// The keys below a folder.
     pub(crate) fn below(folder: &str) -> Self {
         // The key after all that begin with `folder/`: 0 follows the slash.
@@ -66,6 +78,29 @@ pub(crate) async fn put(
     let put = put_request(key, value, lease);
     let done = channel.call::<PutResponse>("/etcdserverpb.KV/Put", &put, LIMIT);
     done.await.map(drop).map_err(CallError::reason)
+}
+
+/// Puts a key that goes with a lease. `false`: it is there already.
+pub(crate) async fn put_new(
+    channel: &Channel,
+    key: &str,
+    value: &str,
+    lease: i64,
+) -> Result<bool, String> {
+    let is_absent = Compare {
+        result: CompareResult::Equal as i32,
+        target: CompareTarget::Create as i32,
+        key: Bytes::copy_from_slice(key.as_bytes()),
+        target_union: Some(TargetUnion::CreateRevision(0)),
+    };
+    let put = Request::RequestPut(put_request(key, value, lease));
+    let request = TxnRequest {
+        compare: vec![is_absent],
+        success: vec![RequestOp { request: Some(put) }],
+    };
+    let done = channel.call("/etcdserverpb.KV/Txn", &request, LIMIT);
+    let done: TxnResponse = done.await.map_err(CallError::reason)?;
+    Ok(done.succeeded)
 }
 
 /// A lease that lasts this many seconds after each renewal.

@@ -42,14 +42,13 @@ pub(crate) async fn follow(etcd: &Arc<Etcd>, prefix: &str, tell: Sender<Result<M
             Ok(Untold) => return,
             Err(reason) => reason,
         };
-        // A watch that breaks is worth a word only if the next look fails too.
-        let Err(reason_now) = look_up(etcd, prefix).await else {
-            continue;
-        };
-        etcd.is_away(&reason_now);
         tracing::debug!(reason, "the watch of workers has ended");
-        if tell.send(Err(reason_now)).await.is_err() {
-            return;
+        // A watch that breaks is worth a word only if the next look fails too.
+        if let Err(reason) = look_up(etcd, prefix).await {
+            etcd.is_away(&reason);
+            if tell.send(Err(reason)).await.is_err() {
+                return;
+            }
         }
         sleep(RETRY).await;
     }

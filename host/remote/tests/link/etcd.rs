@@ -1,5 +1,6 @@
 //! Workers that register in etcd, and the schedulers that follow them.
 
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -16,11 +17,17 @@ use super::{PATIENCE, assert_answers, options};
 
 const TTL: Duration = Duration::from_secs(1);
 
-pub(crate) fn reached(etcd: &FakeEtcd) -> Arc<Etcd> {
+pub(crate) const PREFIX: &str = "yard/far";
+
+fn reached(etcd: &FakeEtcd) -> Arc<Etcd> {
+    reached_at(etcd.at, TTL)
+}
+
+pub(crate) fn reached_at(at: SocketAddr, ttl: Duration) -> Arc<Etcd> {
     Etcd::shared(EtcdOptions {
-        endpoints: vec![format!("http://{}", etcd.at).parse().unwrap()],
+        endpoints: vec![format!("http://{at}").parse().unwrap()],
         tls: None,
-        ttl: TTL,
+        ttl,
     })
 }
 
@@ -34,7 +41,7 @@ pub(crate) fn until(event: &str, holds: impl Fn() -> bool) {
 
 fn entry(name: &str) -> RegisteredWorker {
     RegisteredWorker {
-        prefix: "yard/far".to_owned(),
+        prefix: PREFIX.to_owned(),
         name: name.to_owned(),
         address: "10.0.0.2:8001".to_owned(),
     }
@@ -47,15 +54,19 @@ fn put(etcd: &FakeEtcd, name: &str, server: &FakeServer, incarnation: u64) {
 }
 
 fn fleet(etcd: &FakeEtcd, server: &FakeServer, at_most: usize) -> Arc<Fleet> {
+    fleet_at(reached(etcd), server, at_most)
+}
+
+pub(crate) fn fleet_at(etcd: Arc<Etcd>, server: &FakeServer, at_most: usize) -> Arc<Fleet> {
     let started = Fleet::start(FleetOptions {
         server: RemoteOptions {
-            address: RemoteAddress::named("yard/far"),
+            address: RemoteAddress::named(PREFIX),
             ..options(server)
         },
         at_most,
         source: MemberSource::Etcd {
-            etcd: reached(etcd),
-            prefix: "yard/far".to_owned(),
+            etcd,
+            prefix: PREFIX.to_owned(),
         },
     });
     started.unwrap()

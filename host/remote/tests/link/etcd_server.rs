@@ -18,13 +18,12 @@ use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use prost::Message;
 use switchyard_protocol::grpc::messages::etcd::request_op::Request as Step;
-use switchyard_protocol::grpc::messages::etcd::response_op::Response as Done;
 use switchyard_protocol::grpc::messages::etcd::watch_request::RequestUnion;
 use switchyard_protocol::grpc::messages::etcd::{
     Event, KeyValue, LeaseGrantRequest, LeaseGrantResponse, LeaseKeepAliveRequest,
     LeaseKeepAliveResponse, LeaseRevokeRequest, LeaseRevokeResponse, PutRequest, PutResponse,
-    RangeRequest, RangeResponse, RequestOp, ResponseHeader, ResponseOp, TxnRequest, TxnResponse,
-    WatchRequest, WatchResponse,
+    RangeRequest, RangeResponse, ResponseHeader, TxnRequest, TxnResponse, WatchRequest,
+    WatchResponse,
 };
 use switchyard_protocol::grpc::{PREFIX_BYTES, frame};
 use tokio::net::TcpListener;
@@ -52,6 +51,7 @@ struct Store {
     /// Times that the watches were ended.
     compactions: u64,
     lists: u64,
+    granted: i64,
 }
 
 /// A body that is sent as it comes.
@@ -86,8 +86,13 @@ impl FakeEtcd {
             .enable_all()
             .build()
             .unwrap();
-        let listener = runtime.block_on(TcpListener::bind(self.at)).unwrap();
+        // Also inside of the runtime of a test.
+        let listener = std::net::TcpListener::bind(self.at).unwrap();
+        listener.set_nonblocking(true).unwrap();
         self.at = listener.local_addr().unwrap();
+        let entered = runtime.enter();
+        let listener = TcpListener::from_std(listener).unwrap();
+        drop(entered);
         for (time, end) in self.store().leases.values_mut() {
             *end = Instant::now() + *time;
         }
@@ -226,34 +231,20 @@ impl Store {
         }
     }
 
-    fn step(&mut self, step: RequestOp) -> ResponseOp {
-        let response = match step.request.unwrap() {
-            Step::RequestRange(range) => Done::ResponseRange(self.range(&range)),
-            Step::RequestPut(put) => {
-                self.put(put);
-                Done::ResponsePut(PutResponse {
-                    header: self.header(),
-                })
-            }
-        };
-        ResponseOp {
-            response: Some(response),
-        }
-    }
-
     /// A transaction that compares revisions of creation with 0.
     fn transact(&mut self, transaction: TxnRequest) -> TxnResponse {
         let mut compares = transaction.compare.iter();
         let succeeded = compares.all(|compare| !self.pairs.contains_key(&*compare.key));
-        let steps = match succeeded {
-            true => transaction.success,
-            false => transaction.failure,
-        };
-        let responses = steps.into_iter().map(|step| self.step(step)).collect();
+        let steps = transaction.success.into_iter();
+        for step in steps.filter(|_| succeeded) {
+            let Some(Step::RequestPut(put)) = step.request else {
+                panic!("{step:?}");
+            };
+            self.put(put);
+        }
         TxnResponse {
             header: self.header(),
             succeeded,
-            responses,
         }
     }
 }
@@ -317,7 +308,8 @@ async fn answer(store: &Arc<Mutex<Store>>, request: Request<Incoming>) -> Answer
         "/etcdserverpb.KV/Txn" => one(&store_now.transact(TxnRequest::decode(question).unwrap())),
         "/etcdserverpb.Lease/LeaseGrant" => {
             let LeaseGrantRequest { ttl, .. } = LeaseGrantRequest::decode(question).unwrap();
-            let id = 100 + store_now.revision * 10 + store_now.leases.len() as i64;
+            store_now.granted += 1;
+            let id = store_now.granted;
             let time = Duration::from_secs(ttl as u64);
             store_now.leases.insert(id, (time, Instant::now() + time));
             one(&LeaseGrantResponse {

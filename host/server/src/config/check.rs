@@ -1,8 +1,10 @@
 //! Checks that serde does not make: ranges, doubled names, references.
 
+mod etcd;
+
 use std::ops::RangeInclusive;
 
-use switchyard_remote::{EtcdAddress, RemoteAddress};
+use switchyard_remote::RemoteAddress;
 
 use super::error::closest;
 use super::pool::names_file;
@@ -166,36 +168,6 @@ impl Check<'_> {
         self.range("server.traces.share", traces.share, 0.0..=1.0);
     }
 
-    fn etcd(&mut self) {
-        let etcd = &self.config.etcd;
-        for (i, endpoint) in etcd.endpoints.iter().enumerate() {
-            let at = format!("etcd.endpoints[{i}]");
-            match endpoint.parse::<EtcdAddress>() {
-                Err(error) => self.refuse(at, error.to_string()),
-                Ok(address) if address.is_tls() && etcd.ca.is_none() => {
-                    let reason =
-                        format!("`{endpoint}` needs `ca`: the authorities of its certificate");
-                    self.refuse(at, reason);
-                }
-                Ok(address) if !address.is_tls() && etcd.ca.is_some() => {
-                    let reason = format!("`{endpoint}`, must begin with https:// where ca is set");
-                    self.refuse(at, reason);
-                }
-                Ok(_) => {}
-            }
-        }
-        for (field, other, (has, has_other)) in [
-            ("certificate", "key", (&etcd.certificate, &etcd.key)),
-            ("key", "certificate", (&etcd.key, &etcd.certificate)),
-        ] {
-            if has.is_some() && (has_other.is_none() || etcd.ca.is_none()) {
-                let reason = format!("needs `{other}` and `ca` next to it");
-                self.refuse(format!("etcd.{field}"), reason);
-            }
-        }
-        self.range("etcd.ttl_s", etcd.ttl_s, 2..=3_600);
-    }
-
     fn apps(&mut self) {
         for (i, app) in self.config.apps.iter().enumerate() {
             let at = |field: &str| format!("app[{i}].{field}");
@@ -320,52 +292,6 @@ impl Check<'_> {
         }
         self.range(&at("timeout_ms"), remote.timeout_ms, 1..=3_600_000);
         self.range(&at("outstanding"), remote.outstanding, 1..=8);
-    }
-
-    /// The prefix of workers that register.
-    fn prefix(&mut self, i: usize, remote: &RemoteConfig) {
-        let at = |field: &str| format!("worker[{i}].remote.{field}");
-        let prefix = remote.etcd.as_deref().unwrap_or_default();
-        if !is_prefix(prefix) {
-            let reason = format!(
-                "`{prefix}`, must be words with slashes between them, such as switchyard/workers/far"
-            );
-            self.refuse(at("etcd"), reason);
-        }
-        let workers = &self.config.workers;
-        let of = |worker: &WorkerConfig| worker.remote.as_ref()?.etcd.clone();
-        let other = workers[..i].iter().find(|other| of(other) == remote.etcd);
-        if let Some(other) = other {
-            let name = &other.name;
-            let reason = format!("`{prefix}` is that of worker `{name}`; must be another prefix");
-            self.refuse(at("etcd"), reason);
-        }
-        if self.config.etcd.endpoints.is_empty() {
-            let reason =
-                "needs etcd: set `endpoints` in [etcd], such as [\"http://127.0.0.1:2379\"]";
-            self.refuse(at("etcd"), reason);
-        }
-        for (field, has, reason) in [
-            (
-                "url",
-                !remote.url.is_empty(),
-                "must be absent with `etcd`, where workers give theirs",
-            ),
-            (
-                "resolve_s",
-                remote.resolve_s.is_some(),
-                "must be absent with `etcd`, which is watched",
-            ),
-            (
-                "at_most",
-                remote.at_most.is_none(),
-                "is missing: give the most workers, 1 to 256",
-            ),
-        ] {
-            if has {
-                self.refuse(at(field), reason);
-            }
-        }
     }
 
     /// The slots of the name in a worker's url.
@@ -570,13 +496,6 @@ impl Check<'_> {
             self.refuse(format!("{thing}[{i}]"), "is in no [[pool]]");
         }
     }
-}
-
-fn is_prefix(prefix: &str) -> bool {
-    let is_part = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
-    prefix
-        .split('/')
-        .all(|part| !part.is_empty() && part.chars().all(is_part))
 }
 
 fn is_power(watts: f64) -> bool {

@@ -1,4 +1,4 @@
-//! `[etcd]`: where workers register.
+//! `[etcd]`: where workers register, and schedulers agree on the active one.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -12,13 +12,21 @@ use switchyard_remote::{ClientFiles, EtcdOptions, RemoteTls};
 pub struct EtcdConfig {
     /// Members of the cluster, which are tried in turn.
     ///
-    /// List of strings, `http://HOST:PORT` or `https://HOST:PORT`; default `[]`: no etcd; example
-    /// `["http://127.0.0.1:2379"]`.
+    /// List of strings, `http://HOST:PORT` or `https://HOST:PORT`; default none: no etcd; example `["http://127.0.0.1:2379"]`.
     pub endpoints: Vec<String>,
     /// How long etcd keeps the entries of a process that is silent.
     ///
     /// Integer, s, 2 to 3600; default `5`; example `10`.
     pub ttl_s: u64,
+    /// Key of the active scheduler. With it another `switchyard serve` stands by, and takes over when the
+    /// active one's lease ends.
+    ///
+    /// String, `FOLDER/NAME`; default none: no scheduler stands by; example `"switchyard/leader"`.
+    pub election: Option<String>,
+    /// Name of this scheduler at that key, which errors of one that stands by show.
+    ///
+    /// String; default `server.http`; example `"10.0.0.1:8000"`.
+    pub advertise: Option<String>,
     /// Certificates of the authorities of the members (PEM), with `https://`.
     ///
     /// Path; default none; example `"/etc/switchyard/etcd-ca.pem"`.
@@ -38,6 +46,8 @@ impl Default for EtcdConfig {
         Self {
             endpoints: Vec::new(),
             ttl_s: 5,
+            election: None,
+            advertise: None,
             ca: None,
             certificate: None,
             key: None,

@@ -13,8 +13,7 @@ use switchyard_remote::{ClientFiles, RemoteTls};
 pub struct RemoteConfig {
     /// gRPC port of a server of the Open Inference Protocol, such as `switchyard worker` or Triton.
     ///
-    /// String, `grpc://HOST:PORT`, with TLS `grpcs://`; required without `etcd`; example
-    /// `"grpc://10.0.0.2:8001"`.
+    /// String, `grpc://HOST:PORT`, with TLS `grpcs://`; default none: required without `etcd`; example `"grpc://10.0.0.2:8001"`.
     #[serde(default)]
     pub url: String,
     /// Prefix in etcd under which `switchyard worker` registers: each entry is a worker, up to `at_most`.
@@ -25,7 +24,7 @@ pub struct RemoteConfig {
     /// Makes each address of the name in `url`, or each entry in etcd, a worker: `NAME-0`, `NAME-1` and so
     /// on, this many at most.
     ///
-    /// Integer, 1 to 256; default none: one server; required with `etcd`; example `16`.
+    /// Integer, 1 to 256; default none: one server, required with `etcd`; example `16`.
     #[serde(default)]
     pub at_most: Option<usize>,
     /// Time between two look-ups of the name, with `url` and `at_most`.

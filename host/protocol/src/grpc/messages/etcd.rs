@@ -1,4 +1,4 @@
-//! Made of proto/etcd.proto (CRC d8f50977) by `cargo xtask protobuf`; its proto file has the words.
+//! Made of proto/etcd.proto (CRC ff78b69d) by `cargo xtask protobuf`; its proto file has the words.
 
 #![allow(missing_docs, clippy::all)]
 
@@ -98,32 +98,15 @@ pub struct PutResponse {
 }
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct RequestOp {
-    #[prost(oneof = "request_op::Request", tags = "1, 2")]
+    #[prost(oneof = "request_op::Request", tags = "2")]
     pub request: ::core::option::Option<request_op::Request>,
 }
 /// Nested message and enum types in `RequestOp`.
 pub mod request_op {
     #[derive(Clone, PartialEq, Eq, Hash, ::prost::Oneof)]
     pub enum Request {
-        #[prost(message, tag = "1")]
-        RequestRange(super::RangeRequest),
         #[prost(message, tag = "2")]
         RequestPut(super::PutRequest),
-    }
-}
-#[derive(Clone, PartialEq, ::prost::Message)]
-pub struct ResponseOp {
-    #[prost(oneof = "response_op::Response", tags = "1, 2")]
-    pub response: ::core::option::Option<response_op::Response>,
-}
-/// Nested message and enum types in `ResponseOp`.
-pub mod response_op {
-    #[derive(Clone, PartialEq, ::prost::Oneof)]
-    pub enum Response {
-        #[prost(message, tag = "1")]
-        ResponseRange(super::RangeResponse),
-        #[prost(message, tag = "2")]
-        ResponsePut(super::PutResponse),
     }
 }
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
@@ -226,17 +209,13 @@ pub struct TxnRequest {
     pub compare: ::prost::alloc::vec::Vec<Compare>,
     #[prost(message, repeated, tag = "2")]
     pub success: ::prost::alloc::vec::Vec<RequestOp>,
-    #[prost(message, repeated, tag = "3")]
-    pub failure: ::prost::alloc::vec::Vec<RequestOp>,
 }
-#[derive(Clone, PartialEq, ::prost::Message)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct TxnResponse {
     #[prost(message, optional, tag = "1")]
     pub header: ::core::option::Option<ResponseHeader>,
     #[prost(bool, tag = "2")]
     pub succeeded: bool,
-    #[prost(message, repeated, tag = "3")]
-    pub responses: ::prost::alloc::vec::Vec<ResponseOp>,
 }
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct WatchRequest {
