@@ -8,6 +8,7 @@
 //! - [`paper`]: the papers' figures, published and measured values.
 //! - [`mod@protobuf`]: the types of the proto files.
 //! - [`models`]: exported models, from `switchyard add` to the first answer.
+//! - [`etcd`]: workers and schedulers on a real etcd.
 //! - [`dashboard`]: the page of the admin port in a browser.
 //! - [`package`]: a tarball, a Debian package and an image, and their test on a bare system.
 //! - [`python`]: the Python module, tested and as a wheel.
@@ -21,6 +22,7 @@
 mod bench;
 mod cuda;
 mod dashboard;
+mod etcd;
 mod files;
 mod fuzz;
 mod launch;
@@ -82,6 +84,8 @@ enum Command {
     Models(ModelsArgs),
     /// Run a Prometheus on a real server: rules, dashboard, and alerts fired by injected faults
     Monitoring(MonitoringArgs),
+    /// Test workers and schedulers on a real etcd (fetches Debian's package)
+    Etcd,
     /// Drive the dashboard of a real server in a headless Chromium; take its screenshots
     Dashboard(DashboardArgs),
     /// Make a tarball and a Debian package; install and serve on a bare Debian with --check
@@ -125,6 +129,7 @@ fn run(command: Command) -> anyhow::Result<()> {
         Command::Bench(args) => bench::run(&workspace, &args),
         Command::Models(args) => models::run(&workspace, &args),
         Command::Monitoring(args) => monitoring::run(&workspace, &args),
+        Command::Etcd => etcd::run(&workspace),
         Command::Dashboard(args) => dashboard::run(&workspace, &args),
         Command::Package(args) => package::run(&workspace, &args),
         Command::Python => suite::python(&workspace),

@@ -27,7 +27,7 @@ pub(crate) fn write(workspace: &Workspace) -> Result<()> {
     shell::run(generate.arg("--").arg(&types))?;
     let mut format = Command::new("rustfmt");
     format.args(["--edition", "2024"]);
-    for name in ["inference.rs", "health.rs"] {
+    for name in ["inference.rs", "health.rs", "etcd.rs"] {
         format.arg(types.join(name));
     }
     shell::run(&mut format)

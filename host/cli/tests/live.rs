@@ -17,6 +17,9 @@ mod onnx;
 mod onnx_zoo;
 #[path = "../../../tests/common/pypi.rs"]
 mod pypi;
+#[cfg(target_os = "linux")]
+#[path = "../../../tests/common/etcd.rs"]
+mod real_etcd;
 #[path = "../../../models/tests/common/text.rs"]
 #[allow(dead_code)]
 mod text_zoo;
@@ -40,6 +43,8 @@ mod live {
     mod ctl;
     mod dashboard;
     mod drift;
+    #[cfg(target_os = "linux")]
+    mod etcd;
     mod faults;
     mod files;
     mod graphs;

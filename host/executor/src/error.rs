@@ -88,6 +88,12 @@ pub enum ExecuteError {
         /// Another try may succeed.
         repeatable: bool,
     },
+    /// Another scheduler is active: this one begins no batch.
+    #[error("{reason}")]
+    NotActive {
+        /// The active one.
+        reason: String,
+    },
     /// The worker stopped before the batch began.
     #[error("the worker stopped before the batch began")]
     Stopped,
@@ -192,7 +198,7 @@ impl ExecuteError {
             | Self::DeviceLost { .. } => true,
             Self::Remote { repeatable, .. } => *repeatable,
             // The next try finds the same files, budget and stages.
-            Self::Cache(_) | Self::Job { .. } => false,
+            Self::Cache(_) | Self::Job { .. } | Self::NotActive { .. } => false,
         }
     }
 

@@ -29,6 +29,16 @@ pub struct WrongAddress(String);
 // === impl RemoteAddress ===
 
 impl RemoteAddress {
+    /// Of servers that tell their addresses later: only shown.
+    pub fn named(name: &str) -> Self {
+        Self {
+            host: name.to_owned(),
+            port: 0,
+            is_tls: false,
+            at: None,
+        }
+    }
+
     /// Whether the host is a name, which may stand for several addresses.
     pub fn is_name(&self) -> bool {
         self.host.parse::<IpAddr>().is_err()
@@ -87,6 +97,7 @@ impl fmt::Display for RemoteAddress {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.at {
             Some(address) => address.fmt(f),
+            None if self.port == 0 => f.write_str(&self.host),
             None => f.write_str(&self.authority()),
         }
     }

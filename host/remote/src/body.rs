@@ -13,6 +13,8 @@ use hyper::body::{Body, Frame, SizeHint};
 pub(crate) struct Parts {
     parts: VecDeque<Bytes>,
     left: u64,
+    /// The body has no end.
+    stays_open: bool,
 }
 
 // === impl Parts ===
@@ -27,6 +29,14 @@ impl Parts {
 
     pub(crate) fn len(&self) -> u64 {
         self.left
+    }
+
+    /// The same without an end: the server answers until the call is dropped.
+    pub(crate) fn staying_open(self) -> Self {
+        Self {
+            stays_open: true,
+            ..self
+        }
     }
 
     /// Puts the prefix of a message before it.
@@ -54,14 +64,21 @@ impl Body for Parts {
     ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
         let part = self.parts.pop_front();
         self.left -= part.as_ref().map_or(0, Bytes::len) as u64;
-        Poll::Ready(part.map(|part| Ok(Frame::data(part))))
+        match part {
+            // The connection polls again when the call ends.
+            None if self.stays_open => Poll::Pending,
+            part => Poll::Ready(part.map(|part| Ok(Frame::data(part)))),
+        }
     }
 
     fn is_end_stream(&self) -> bool {
-        self.parts.is_empty()
+        self.parts.is_empty() && !self.stays_open
     }
 
     fn size_hint(&self) -> SizeHint {
-        SizeHint::with_exact(self.left)
+        match self.stays_open {
+            true => SizeHint::default(),
+            false => SizeHint::with_exact(self.left),
+        }
     }
 }

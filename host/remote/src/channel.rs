@@ -12,7 +12,7 @@ use hyper::client::conn::http2::{Builder, SendRequest};
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use percent_encoding::percent_decode_str;
 use prost::Message;
-use switchyard_protocol::grpc::{FramePrefix, PREFIX_BYTES, Rpc, TIMEOUT};
+use switchyard_protocol::grpc::{FramePrefix, PREFIX_BYTES, TIMEOUT};
 use tokio::net::TcpStream;
 use tokio::sync::watch;
 use tokio::time::timeout;
@@ -42,9 +42,20 @@ mod code {
     pub(super) const UNAUTHENTICATED: u16 = 16;
 }
 
-/// Pause in the server's frames after which it is asked for a sign of life. Answers about its health
-/// come more often, so that no server counts the pings as abuse.
-const PING_AFTER: Duration = Duration::from_secs(2);
+/// When a silent server is asked for a sign of life.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Pings {
+    /// Pause in the server's frames.
+    pub(crate) after: Duration,
+    /// Also while no call is under way.
+    pub(crate) while_idle: bool,
+}
+
+/// For workers. Answers about their health come more often, so that no server counts the pings as abuse.
+pub(crate) const WORKER_PINGS: Pings = Pings {
+    after: Duration::from_secs(2),
+    while_idle: true,
+};
 
 /// Longest wait for the sign of life.
 const PING_TIMEOUT: Duration = Duration::from_secs(5);
@@ -115,6 +126,7 @@ impl Channel {
     pub(crate) async fn connect(
         address: &RemoteAddress,
         tls: Option<&RemoteTls>,
+        pings: Pings,
     ) -> Result<Self, CallError> {
         let lost = |reason: String| CallError::Lost(format!("{address}: {reason}"));
         let connecting = async {
@@ -136,9 +148,9 @@ impl Channel {
                 .initial_stream_window_size(WINDOW)
                 .initial_connection_window_size(WINDOW)
                 .max_send_buf_size(WINDOW as usize)
-                .keep_alive_interval(PING_AFTER)
+                .keep_alive_interval(pings.after)
                 .keep_alive_timeout(PING_TIMEOUT)
-                .keep_alive_while_idle(true)
+                .keep_alive_while_idle(pings.while_idle)
                 .handshake(TokioIo::new(stream));
             let (sender, connection) = handshake.await.map_err(|error| chain(&error))?;
             let (driving, driven) = watch::channel(());
@@ -176,13 +188,13 @@ impl Channel {
     /// Asks a question within a time.
     pub(crate) async fn call<R: Message + Default>(
         &self,
-        rpc: Rpc,
+        path: &str,
         message: &impl Message,
         limit: Duration,
     ) -> Result<R, CallError> {
         let mut body = Parts::default();
         body.push(message.encode_to_vec().into());
-        let answer = timeout(limit, self.send(rpc, body, limit)).await;
+        let answer = timeout(limit, self.send(path, body, limit)).await;
         match answer {
             Ok(answer) => answer.map_err(NotAnswered::into_error),
             Err(_) => Err(CallError::no_answer(&self.address, limit)),
@@ -193,14 +205,32 @@ impl Channel {
     /// future cancels the call.
     pub(crate) async fn send<R: Message + Default>(
         &self,
-        rpc: Rpc,
+        path: &str,
         body: Parts,
         limit: Duration,
     ) -> Result<R, NotAnswered> {
+        let response = self.exchange(path, body, Some(limit)).await?;
+        let answered = answer(response, |reason| self.lost(reason)).await;
+        answered.map_err(NotAnswered::Failed)
+    }
+
+    /// The loss of the server, for the reason of its stream if that has ended.
+    pub(crate) fn lost(&self, reason: String) -> CallError {
+        CallError::Lost(format!("{}: {}", self.address, self.because(reason)))
+    }
+
+    fn because(&self, reason: String) -> String {
+        self.failure.get().cloned().unwrap_or(reason)
+    }
+
+    /// Sends a question whose answer follows.
+    pub(crate) async fn exchange(
+        &self,
+        path: &str,
+        body: Parts,
+        limit: Option<Duration>,
+    ) -> Result<Response<Incoming>, NotAnswered> {
         let address = &self.address;
-        let because = |reason: String| self.failure.get().cloned().unwrap_or(reason);
-        let lost = |reason: String| CallError::Lost(format!("{address}: {}", because(reason)));
-        let failed = |reason: String| NotAnswered::Failed(lost(reason));
         let length = u32::try_from(body.len()).map_err(|_| {
             NotAnswered::Failed(CallError::Refused {
                 reason: format!("{} bytes, a gRPC message has at most 4 GiB", body.len()),
@@ -211,23 +241,27 @@ impl Channel {
         prefix[1..].copy_from_slice(&length.to_be_bytes());
         let scheme = if self.is_tls { "https" } else { "http" };
         let authority = address.authority();
-        let request = Request::post(format!("{scheme}://{authority}{}", rpc.path()))
+        let mut request = Request::post(format!("{scheme}://{authority}{path}"))
             .version(Version::HTTP_2)
             .header(CONTENT_TYPE, HeaderValue::from_static("application/grpc"))
-            .header(TE, HeaderValue::from_static("trailers"))
-            .header(&TIMEOUT, timeout_header(limit))
+            .header(TE, HeaderValue::from_static("trailers"));
+        request = match limit {
+            Some(limit) => request.header(&TIMEOUT, timeout_header(limit)),
+            // A member of a cluster of etcd ends the answer when it loses its leader.
+            None => request.header("hasleader", HeaderValue::from_static("true")),
+        };
+        let request = request
             .body(body.framed(Bytes::copy_from_slice(&prefix)))
-            .map_err(|error| failed(error.to_string()))?;
+            .map_err(|error| NotAnswered::Failed(self.lost(error.to_string())))?;
         let response = self.sender.clone().try_send_request(request).await;
-        let response = response.map_err(|mut error| {
+        response.map_err(|mut error| {
             let message = error.take_message();
-            let reason = format!("{address}: {}", because(chain(error.error())));
+            let reason = format!("{address}: {}", self.because(chain(error.error())));
             match message {
                 Some(request) => NotAnswered::Unsent(request.into_body().unframed(), reason),
                 None => NotAnswered::Failed(CallError::Lost(reason)),
             }
-        })?;
-        answer(response, lost).await.map_err(NotAnswered::Failed)
+        })
     }
 }
 
@@ -236,17 +270,24 @@ async fn answer<R: Message + Default>(
     lost: impl Fn(String) -> CallError,
 ) -> Result<R, CallError> {
     let (head, body) = response.into_parts();
-    if head.status != http::StatusCode::OK {
-        return Err(lost(format!("HTTP status {}", head.status.as_u16())));
-    }
-    if let Some(status) = status(&head.headers) {
-        status?;
-    }
+    check(head.status, &head.headers, &lost)?;
     let body = Limited::new(body, ANSWER_BYTES_MAX).collect().await;
     let body = body.map_err(|error| lost(chain(&*error)))?;
     let ended = body.trailers().and_then(status);
     ended.unwrap_or_else(|| Err(lost("the answer has no status".to_owned())))?;
     message(body.to_bytes())
+}
+
+/// Whether an answer follows its head.
+pub(crate) fn check(
+    found: http::StatusCode,
+    headers: &HeaderMap,
+    lost: impl Fn(String) -> CallError,
+) -> Result<(), CallError> {
+    if found != http::StatusCode::OK {
+        return Err(lost(format!("HTTP status {}", found.as_u16())));
+    }
+    status(headers).unwrap_or(Ok(()))
 }
 
 /// A duration in at most eight digits and a unit.
@@ -259,7 +300,7 @@ fn timeout_header(limit: Duration) -> String {
 }
 
 /// The status of a call, in headers or trailers.
-fn status(headers: &HeaderMap) -> Option<Result<(), CallError>> {
+pub(crate) fn status(headers: &HeaderMap) -> Option<Result<(), CallError>> {
     let code = headers.get("grpc-status")?.to_str().ok()?;
     let code = code.parse().unwrap_or(2_u16);
     if code == 0 {
@@ -306,7 +347,7 @@ fn message<R: Message + Default>(mut body: Bytes) -> Result<R, CallError> {
 }
 
 /// An error with its causes; hyper's first line says little.
-fn chain(error: &dyn std::error::Error) -> String {
+pub(crate) fn chain(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
     let mut cause = error.source();
     while let Some(error) = cause {

@@ -1,11 +1,11 @@
-//! The servers behind one name: each of its addresses is a worker for as long as the name lists it.
+//! The servers behind one name: each of them is a worker for as long as it is listed.
 
 use std::fmt;
-use std::net::SocketAddr;
 use std::sync::Arc;
 
 use tokio::task::AbortHandle;
 
+use crate::address::RemoteAddress;
 use crate::executor::RemoteExecutor;
 use crate::follow::{FleetState, Offer, follow, try_server};
 use crate::link::Link;
@@ -53,9 +53,9 @@ impl Fleet {
         let panicked = || Err("the look-up panicked".to_owned());
         let name = &options.server.address;
         let away = |reason: String| ConnectError::Away(format!("{name}: {reason}"));
-        let mut last = away("the name lists no address".to_owned());
-        for address in found.unwrap_or_else(panicked).map_err(away)? {
-            match RemoteExecutor::connect(options.server.at(address)) {
+        let mut last = away("no worker is listed".to_owned());
+        for member in found.unwrap_or_else(panicked).map_err(away)?.into_values() {
+            match RemoteExecutor::connect(options.server.at(member.address)) {
                 Ok(executor) => return Ok(executor),
                 Err(error) => last = error,
             }
@@ -100,7 +100,7 @@ impl FleetSlot {
     }
 
     /// The address of its server; none while the slot is free, or its server leaves.
-    pub fn address(&self) -> Option<SocketAddr> {
+    pub fn address(&self) -> Option<RemoteAddress> {
         self.fleet.state.address(self.at)
     }
 

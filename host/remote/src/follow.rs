@@ -1,33 +1,35 @@
-//! Follows the addresses of a name: an address that appears gets a free slot and is connected, one that
-//! disappears takes no more batches, and its slot is free once those on the way have ended.
+//! Follows the servers of a fleet: a server that is listed gets a free slot and is connected, one that is
+//! listed no longer takes no more batches, and its slot is free once those on the way have ended.
 //!
 //! Connections are opened here and not on the thread that starts workers: an address without a server
 //! takes the whole timeout.
 
-use std::collections::BTreeSet;
-use std::net::SocketAddr;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep_until};
 
+use crate::address::RemoteAddress;
 use crate::channel::Channel;
 use crate::lease::Lease;
+use crate::members::Members;
 use crate::opening::open;
 use crate::options::{ConnectError, FleetOptions};
 use crate::slots::{SlotChange, Slots};
 
-/// Pause between two looks at whether a server that leaves has ended its batches.
+/// Pause before a look at whether servers that leave have ended their batches. Their workers are down by
+/// then, before another server has the slot.
 const DRAIN_LOOK_EVERY: Duration = Duration::from_millis(250);
 
 /// Longest wait at the start for the first look-up and the first connections.
 const SETTLE_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// The slots of a name, shared by the task that follows it and the workers' starts.
+/// The slots of a fleet, shared by the task that follows it and the workers' starts.
 pub(crate) struct FleetState {
     pub(crate) options: FleetOptions,
     held: Mutex<HeldSlots>,
-    /// The addresses were given their slots, or an attempt to connect has ended.
+    /// The servers were given their slots, or an attempt to connect has ended.
     tried: Condvar,
 }
 
@@ -35,21 +37,21 @@ struct HeldSlots {
     slots: Slots,
     /// By slot; none in a free one.
     servers: Vec<Option<FleetServer>>,
-    /// The addresses of the last look-up that did not fail.
-    listed: BTreeSet<SocketAddr>,
-    /// A look-up has ended, and its addresses have their slots.
+    /// The servers of the last look-up that did not fail.
+    listed: Members,
+    /// A look-up has ended, and its servers have their slots.
     was_looked_up: bool,
     /// The start has waited for the first connections.
     is_settled: bool,
     /// Why the last look-up failed; empty: it did not.
     failure: String,
-    /// Addresses without a slot.
+    /// Servers without a slot.
     left_out: usize,
 }
 
 /// The server in a slot.
 struct FleetServer {
-    address: SocketAddr,
+    address: RemoteAddress,
     lease: Arc<Lease>,
     attempt: Attempt,
     /// Why the last attempt failed.
@@ -67,13 +69,13 @@ enum Attempt {
 pub(crate) enum Offer {
     /// A connection.
     Open {
-        address: SocketAddr,
+        address: RemoteAddress,
         lease: Arc<Lease>,
         channel: Channel,
     },
     /// None is open: connect with [`try_server`].
     Try {
-        address: SocketAddr,
+        address: RemoteAddress,
         lease: Arc<Lease>,
         reason: ConnectError,
     },
@@ -86,7 +88,7 @@ impl FleetState {
         let held = HeldSlots {
             slots: Slots::new(options.at_most),
             servers: (0..options.at_most).map(|_| None).collect(),
-            listed: BTreeSet::new(),
+            listed: Members::new(),
             was_looked_up: false,
             is_settled: false,
             failure: String::new(),
@@ -99,10 +101,11 @@ impl FleetState {
         }
     }
 
-    pub(crate) fn address(&self, at: usize) -> Option<SocketAddr> {
+    pub(crate) fn address(&self, at: usize) -> Option<RemoteAddress> {
         let held = self.lock();
         let server = held.servers.get(at)?.as_ref();
-        Some(server.filter(|server| !server.lease.is_ended())?.address)
+        let server = server.filter(|server| !server.lease.is_ended())?;
+        Some(server.address.clone())
     }
 
     /// Waits until the name was looked up once and each of its servers was tried once.
@@ -125,9 +128,9 @@ impl FleetState {
         let server = server.filter(|server| !server.lease.is_ended());
         let server = server.ok_or_else(|| {
             let name = &self.options.server.address;
-            ConnectError::Away(format!("{name}: the name lists no address for this slot"))
+            ConnectError::Away(format!("{name}: lists no server for this slot"))
         })?;
-        let (address, lease) = (server.address, Arc::clone(&server.lease));
+        let (address, lease) = (server.address.clone(), Arc::clone(&server.lease));
         let connecting = || ConnectError::Away(format!("{address}: is being connected"));
         let reason = server.failure.clone().unwrap_or_else(connecting);
         match std::mem::replace(&mut server.attempt, Attempt::Running) {
@@ -149,8 +152,8 @@ impl FleetState {
         }
     }
 
-    /// Takes the end of a look-up in. A failed one keeps the last addresses.
-    fn looked_up(&self, found: Result<BTreeSet<SocketAddr>, String>) {
+    /// Takes the end of a look-up in. A failed one keeps the last servers.
+    fn looked_up(&self, found: Result<Members, String>) {
         let mut held = self.lock();
         match found {
             Ok(listed) => {
@@ -159,15 +162,15 @@ impl FleetState {
             }
             Err(reason) if held.failure != reason => {
                 let (name, kept) = (&self.options.server.address, held.listed.len());
-                tracing::warn!(%name, reason, kept, "name not resolved: its last addresses stay");
+                tracing::warn!(%name, reason, kept, "workers not listed: the last ones stay");
                 held.failure = reason;
             }
             Err(_) => {}
         }
     }
 
-    /// Gives the listed addresses their slots. Those to connect to.
-    fn assign(&self) -> Vec<(usize, SocketAddr, Arc<Lease>)> {
+    /// Gives the listed servers their slots. Those to connect to.
+    fn assign(&self) -> Vec<(usize, RemoteAddress, Arc<Lease>)> {
         let mut held = self.lock();
         let HeldSlots {
             slots,
@@ -185,9 +188,10 @@ impl FleetState {
                         server.lease.end();
                     }
                 }
-                SlotChange::Joins(at, address) => {
+                SlotChange::Joins(at, member) => {
                     let lease = Arc::<Lease>::default();
-                    joined.push((at, address, Arc::clone(&lease)));
+                    let address = member.address;
+                    joined.push((at, address.clone(), Arc::clone(&lease)));
                     servers[at] = Some(FleetServer {
                         address,
                         lease,
@@ -197,13 +201,14 @@ impl FleetState {
                 }
             }
         }
-        let without = listed.iter().filter(|at| slots.of(at).is_none()).count();
+        let without = listed.keys().filter(|name| slots.of(name).is_none());
+        let without = without.count();
         if std::mem::replace(left_out, without) != without && without > 0 {
             let FleetOptions {
                 server, at_most, ..
             } = &self.options;
             let name = &server.address;
-            tracing::warn!(%name, at_most, without, "more addresses than slots: raise `at_most`");
+            tracing::warn!(%name, at_most, without, "more workers than slots: raise `at_most`");
         }
         *was_looked_up = true;
         joined
@@ -260,28 +265,33 @@ impl HeldSlots {
     }
 }
 
-/// Looks the name up until it is aborted.
+/// Follows the fleet until it is aborted.
 pub(crate) async fn follow(state: Arc<FleetState>) {
-    let mut next = Instant::now();
+    let (tell, told) = mpsc::channel(1);
+    let FleetOptions { server, source, .. } = &state.options;
+    tokio::join!(source.follow(&server.address, tell), take_in(&state, told));
+}
+
+async fn take_in(state: &Arc<FleetState>, mut told: mpsc::Receiver<Result<Members, String>>) {
+    let mut drain_at = None;
     loop {
-        // Before the look-up: a slot that leaves by it stays until the next look, so that its worker is
-        // down before another server has the slot.
-        state.drain();
-        if Instant::now() >= next {
-            state.looked_up(state.options.look_up().await);
-            next = Instant::now() + state.options.resolve_every;
+        tokio::select! {
+            () = sleep_until(drain_at.unwrap_or_else(Instant::now)), if drain_at.is_some() => {
+                state.drain();
+                drain_at = None;
+            }
+            found = told.recv() => match found {
+                Some(found) => state.looked_up(found),
+                None => return,
+            }
         }
         for (at, address, lease) in state.assign() {
-            tokio::spawn(try_server(Arc::clone(&state), at, address, lease));
+            tokio::spawn(try_server(Arc::clone(state), at, address, lease));
         }
         state.tried.notify_all();
-        let soon = Instant::now() + DRAIN_LOOK_EVERY;
-        let look = if state.has_leaving() {
-            next.min(soon)
-        } else {
-            next
-        };
-        sleep_until(look).await;
+        if drain_at.is_none() && state.has_leaving() {
+            drain_at = Some(Instant::now() + DRAIN_LOOK_EVERY);
+        }
     }
 }
 
@@ -289,7 +299,7 @@ pub(crate) async fn follow(state: Arc<FleetState>) {
 pub(crate) async fn try_server(
     state: Arc<FleetState>,
     at: usize,
-    address: SocketAddr,
+    address: RemoteAddress,
     lease: Arc<Lease>,
 ) {
     let opened = open(&state.options.server.at(address)).await;

@@ -142,7 +142,8 @@ impl LinkState {
         body: Parts,
         limit: Duration,
     ) -> Result<ModelInferResponse, CallError> {
-        let sent = self.channel().send(Rpc::ModelInfer, body, limit).await;
+        let path = Rpc::ModelInfer.path();
+        let sent = self.channel().send(path, body, limit).await;
         match sent {
             Ok(answer) => Ok(answer),
             Err(NotAnswered::Failed(error)) => Err(error),
@@ -150,7 +151,7 @@ impl LinkState {
             Err(NotAnswered::Unsent(body, _)) => {
                 let channel = self.open_again().await;
                 let channel = channel.map_err(|error| CallError::Lost(error.to_string()))?;
-                let sent = channel.send(Rpc::ModelInfer, body, limit).await;
+                let sent = channel.send(path, body, limit).await;
                 sent.map_err(NotAnswered::into_error)
             }
         }

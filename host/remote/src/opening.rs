@@ -9,7 +9,7 @@ use switchyard_protocol::grpc::messages::inference::{
     ModelMetadataRequest, ModelMetadataResponse, ServerReadyRequest, ServerReadyResponse,
 };
 
-use crate::channel::{CallError, Channel};
+use crate::channel::{CallError, Channel, WORKER_PINGS};
 use crate::metadata::check;
 use crate::options::{ConnectError, RemoteOptions};
 
@@ -23,7 +23,7 @@ const QUESTION_TIMEOUT: Duration = Duration::from_millis(500);
 pub(crate) async fn open(options: &RemoteOptions) -> Result<Channel, ConnectError> {
     let address = &options.address;
     let away = |error: CallError| ConnectError::Away(error.reason());
-    let channel = Channel::connect(address, options.tls.as_ref()).await;
+    let channel = Channel::connect(address, options.tls.as_ref(), WORKER_PINGS).await;
     let channel = channel.map_err(away)?;
     if !is_ready(&channel, QUESTION_TIMEOUT).await.map_err(away)? {
         return Err(ConnectError::Away(format!("{address}: is not ready")));
@@ -34,7 +34,7 @@ pub(crate) async fn open(options: &RemoteOptions) -> Result<Channel, ConnectErro
                 name: model.model.clone(),
                 version: version.clone(),
             };
-            let found = channel.call(Rpc::ModelMetadata, &question, QUESTION_TIMEOUT);
+            let found = channel.call(Rpc::ModelMetadata.path(), &question, QUESTION_TIMEOUT);
             let found: ModelMetadataResponse = found.await.map_err(|error| match error {
                 CallError::Refused { reason, .. } => ConnectError::Model {
                     address: address.to_string(),
@@ -58,13 +58,13 @@ pub(crate) async fn open(options: &RemoteOptions) -> Result<Channel, ConnectErro
 /// There is no answer in this time.
 pub(crate) async fn is_ready(channel: &Channel, limit: Duration) -> Result<bool, CallError> {
     let question = ServerReadyRequest {};
-    let ready = channel.call::<ServerReadyResponse>(Rpc::ServerReady, &question, limit);
+    let ready = channel.call::<ServerReadyResponse>(Rpc::ServerReady.path(), &question, limit);
     match ready.await {
         Ok(ready) => return Ok(ready.ready),
         Err(CallError::Refused { .. }) => {}
         Err(error) => return Err(error),
     }
     let question = HealthCheckRequest::default();
-    let health = channel.call::<HealthCheckResponse>(Rpc::HealthCheck, &question, limit);
+    let health = channel.call::<HealthCheckResponse>(Rpc::HealthCheck.path(), &question, limit);
     Ok(health.await?.status == ServingStatus::Serving as i32)
 }

@@ -1,16 +1,15 @@
 //! How a server is used, and why it is not.
 
-use std::collections::BTreeSet;
-use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
 use thiserror::Error;
 
 use crate::address::RemoteAddress;
+use crate::members::Members;
 use crate::metadata::Misfit;
 use crate::model::RemoteModel;
-use crate::resolver::NameResolver;
+use crate::source::MemberSource;
 use crate::tls::RemoteTls;
 
 /// How a server is used.
@@ -26,17 +25,15 @@ pub struct RemoteOptions {
     pub models: Arc<[RemoteModel]>,
 }
 
-/// How the servers of a name are used.
+/// How the servers of a fleet are used.
 #[derive(Clone, Debug)]
 pub struct FleetOptions {
-    /// How each is used. The host of the address is the name.
+    /// How each is used. Its address is the name that stands for all.
     pub server: RemoteOptions,
     /// Most servers that are used.
     pub at_most: usize,
-    /// Time between two look-ups of the name.
-    pub resolve_every: Duration,
-    /// Finds the addresses of the name.
-    pub resolver: NameResolver,
+    /// Where they are found.
+    pub source: MemberSource,
 }
 
 /// Why a server is not used.
@@ -68,10 +65,10 @@ pub enum ConnectError {
 // === impl RemoteOptions ===
 
 impl RemoteOptions {
-    /// For one of the addresses of its host.
-    pub(crate) fn at(&self, address: SocketAddr) -> Self {
+    /// For a server with another address.
+    pub(crate) fn at(&self, address: RemoteAddress) -> Self {
         Self {
-            address: self.address.at(address),
+            address,
             ..self.clone()
         }
     }
@@ -80,12 +77,11 @@ impl RemoteOptions {
 // === impl FleetOptions ===
 
 impl FleetOptions {
-    /// The addresses of the name now.
+    /// The servers now.
     ///
     /// # Errors
-    /// The resolver's reason.
-    pub(crate) async fn look_up(&self) -> Result<BTreeSet<SocketAddr>, String> {
-        let name = &self.server.address;
-        self.resolver.addresses(&name.host, name.port).await
+    /// The reason of the resolver or of etcd.
+    pub(crate) async fn look_up(&self) -> Result<Members, String> {
+        self.source.look_up(&self.server.address).await
     }
 }

@@ -21,6 +21,7 @@ use switchyard_core::ids::AppId;
 use switchyard_core::time::Micros;
 use switchyard_models::ImageCard;
 use switchyard_models::card::{self, Task};
+use switchyard_remote::{Fence, NotActive};
 use tokio::sync::oneshot;
 use tokio::time::timeout;
 
@@ -50,6 +51,8 @@ pub struct PoolBackend {
     additions: Additions,
     /// Longest wait of a client for a load.
     load_timeout: Duration,
+    /// None: no other scheduler may be active.
+    fence: Option<Arc<Fence>>,
 }
 
 // === impl PoolBackend ===
@@ -130,7 +133,22 @@ impl PoolBackend {
             apps,
             additions,
             load_timeout: Duration::from_millis(limits.load_timeout_ms),
+            fence: None,
         })
+    }
+
+    /// Serves only while this scheduler is the active one.
+    #[must_use]
+    pub fn behind(self, fence: Option<Arc<Fence>>) -> Self {
+        Self { fence, ..self }
+    }
+
+    fn is_active(&self) -> Result<(), String> {
+        let term = self
+            .fence
+            .as_ref()
+            .map_or(Ok(None), |fence| fence.enter().map(Some));
+        term.map(drop).map_err(|error| error.to_string())
     }
 
     /// The state of an app's models, or of one variant, and the reason if it is not ready.
@@ -152,7 +170,10 @@ impl PoolBackend {
             return (AppState::Unloaded, public::reason(&reason));
         }
         match app.pool.readiness().check() {
-            Ok(()) => (AppState::Ready, String::new()),
+            Ok(()) => match self.is_active() {
+                Ok(()) => (AppState::Ready, String::new()),
+                Err(reason) => (AppState::Unloaded, reason),
+            },
             Err(reason) => (AppState::Unloaded, public::reason(&reason)),
         }
     }
@@ -203,7 +224,24 @@ impl PoolBackend {
         }
     }
 
+    /// Serves a call in one term of this scheduler. A term that ends takes its calls along: another
+    /// scheduler may answer their clients.
     async fn serve(&self, call: InferCall) -> Result<InferAnswer, InferError> {
+        let Some(fence) = &self.fence else {
+            return self.serve_active(call).await;
+        };
+        let not_active = |error: NotActive| InferError::NotReady(error.to_string());
+        let term = fence.enter().map_err(not_active)?;
+        let answer = tokio::select! {
+            answer = self.serve_active(call) => answer,
+            () = fence.ended(term) => Err(InferError::Draining),
+        };
+        // Also of an answer: the process may have been paused.
+        fence.check(term).map_err(not_active)?;
+        answer
+    }
+
+    async fn serve_active(&self, call: InferCall) -> Result<InferAnswer, InferError> {
         let unknown = || InferError::NotReady("no such app".to_owned());
         let app = self.apps.get(call.app.0).ok_or_else(unknown)?;
         let pool = &*app.pool;
@@ -266,7 +304,7 @@ impl Backend for PoolBackend {
                 let reason = public::reason(&reason);
                 Err(format!("no app has a model: {reason}"))
             }
-            None => Ok(()),
+            None => self.is_active(),
         }
     }
 

@@ -10,6 +10,7 @@ mod check;
 mod document;
 mod draft;
 mod error;
+mod etcd;
 mod overrides;
 mod policies;
 mod pool;
@@ -32,6 +33,7 @@ pub use app::{AppConfig, EvidenceName, PriorName};
 pub use draft::Draft;
 pub use error::ConfigError;
 pub(crate) use error::closest;
+pub use etcd::EtcdConfig;
 pub use overrides::Overrides;
 pub use policies::PoliciesConfig;
 pub use pool::{FaultLimitConfig, LatencySource, PoolConfig, RecordConfig, ShadowConfig};
@@ -66,6 +68,9 @@ pub struct Config {
     /// `[profile]`: measured latencies.
     #[serde(default)]
     pub profile: ProfileConfig,
+    /// `[etcd]`: where workers register, and schedulers agree on the active one.
+    #[serde(default)]
+    pub etcd: EtcdConfig,
     /// Its file, for messages.
     #[serde(skip)]
     pub source: PathBuf,

@@ -3,13 +3,17 @@
 //! - `changes`: follows the configuration while serving
 //! - `worker`: one worker without a scheduler
 //! - `listeners`, `drain`, `error`: sockets, the end of the requests inside, refusals
+//! - `fenced`: no batch begins while another scheduler is active; `standing`: the election, and whether etcd
+//!   answers
 
 mod changes;
 mod drain;
 mod error;
+mod fenced;
 mod listeners;
 mod running;
 mod serving;
+mod standing;
 mod worker;
 
 use std::sync::Arc;
@@ -155,6 +159,8 @@ impl Server {
         .with_operators(config.server.operators.clone())
         .with_names(config.server.admin_hosts.clone(), listeners.admin_tls);
         let admin = tokio::spawn(admin::serve(listeners.admin, admin));
+        let etcd_gauge = standing::show_etcd(&config.etcd, pools.registry());
+        let mut election = standing::elect(&config, &pools);
         let failed_pool = || {
             let pools = pools.all();
             let failed = pools.iter().find(|pool| pool.handle().has_failed());
@@ -186,11 +192,15 @@ impl Server {
             .as_ref()
             .map_or(0, |drained| drained.cut_connections);
         tracing::info!(cut_connections, empty, "drained");
+        // After the last answer: then another scheduler is active.
+        if let Some(standing) = election.take() {
+            standing.end().await;
+        }
         admin.abort();
         // Its socket is removed once the task has ended. An error: it was aborted.
         let _ = admin.await;
-        if let Some(flush) = flush {
-            flush.abort();
+        for task in [flush, etcd_gauge].into_iter().flatten() {
+            task.abort();
         }
         if !end_within(STOP_LIMIT, (follower, pools)).await {
             tracing::error!("threads that do not end are left behind");

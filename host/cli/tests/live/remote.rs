@@ -104,12 +104,12 @@ fn scheduler(addresses: [SocketAddr; 2], kinds: [&str; 2]) -> Process {
     process
 }
 
-async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
+pub(super) async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
     tokio::task::spawn_blocking(work).await.unwrap()
 }
 
 /// Waits until the worker has its models.
-async fn ready(http: SocketAddr) {
+pub(super) async fn ready(http: SocketAddr) {
     let give_up = Instant::now() + PATIENCE;
     while get(http, "/v2/health/ready").await.status != 200 {
         assert!(Instant::now() < give_up, "its models are not loaded");
@@ -129,14 +129,14 @@ async fn two_workers() -> ([SocketAddr; 2], [Process; 2]) {
 }
 
 /// Clients that never pause, until they are stopped. Each answer is checked.
-struct Clients {
+pub(super) struct Clients {
     stopping: Arc<AtomicBool>,
     answered: Arc<AtomicU64>,
     tasks: Vec<JoinHandle<Duration>>,
 }
 
 impl Clients {
-    fn start(http: SocketAddr, count: u64) -> Self {
+    pub(super) fn start(http: SocketAddr, count: u64) -> Self {
         let stopping = Arc::new(AtomicBool::new(false));
         let answered = Arc::new(AtomicU64::new(0));
         let drive = |first| {
@@ -165,7 +165,7 @@ impl Clients {
     }
 
     /// The number of answers, and the longest wait for one.
-    async fn stop(self) -> (u64, Duration) {
+    pub(super) async fn stop(self) -> (u64, Duration) {
         self.stopping.store(true, Ordering::Relaxed);
         let mut longest = Duration::ZERO;
         for task in self.tasks {

@@ -1,5 +1,6 @@
 //! The types of `proto/`, made by `cargo xtask protobuf`.
 
+pub mod etcd;
 pub mod health;
 pub mod inference;
 
@@ -18,6 +19,10 @@ mod tests {
             (
                 include_str!("messages/health.rs"),
                 include_str!("../../proto/health.proto"),
+            ),
+            (
+                include_str!("messages/etcd.rs"),
+                include_str!("../../proto/etcd.proto"),
             ),
         ] {
             let mut crc = Crc::new();

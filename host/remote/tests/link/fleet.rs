@@ -8,8 +8,8 @@ use std::time::{Duration, Instant};
 
 use switchyard_executor::{Absence, Executor};
 use switchyard_remote::{
-    ConnectError, Fleet, FleetOptions, FoundAddresses, NameResolver, RemoteExecutor, RemoteModel,
-    RemoteOptions, Resolve,
+    ConnectError, Fleet, FleetOptions, FoundAddresses, MemberSource, NameResolver, RemoteExecutor,
+    RemoteModel, RemoteOptions, Resolve,
 };
 
 use super::server::FakeServer;
@@ -52,13 +52,15 @@ impl Name {
                 ..server
             },
             at_most,
-            resolve_every: EVERY,
-            resolver: NameResolver::new(Arc::new(self.clone())),
+            source: MemberSource::Name {
+                resolve_every: EVERY,
+                resolver: NameResolver::new(Arc::new(self.clone())),
+            },
         }
     }
 }
 
-fn watch(executor: &mut RemoteExecutor) -> Receiver<Absence> {
+pub(crate) fn watch(executor: &mut RemoteExecutor) -> Receiver<Absence> {
     let (report, absences) = channel();
     // The closure that gives batches up is dropped: they end.
     let _ = executor.watch(Box::new(move |absence| {
@@ -68,7 +70,7 @@ fn watch(executor: &mut RemoteExecutor) -> Receiver<Absence> {
 }
 
 /// As the restarts of a worker do.
-fn connected(fleet: &Arc<Fleet>, slot: usize) -> RemoteExecutor {
+pub(crate) fn connected(fleet: &Arc<Fleet>, slot: usize) -> RemoteExecutor {
     let give_up = Instant::now() + PATIENCE;
     loop {
         match fleet.slot(slot).connect() {
@@ -79,6 +81,11 @@ fn connected(fleet: &Arc<Fleet>, slot: usize) -> RemoteExecutor {
     }
 }
 
+fn address(fleet: &Arc<Fleet>, slot: usize) -> Option<SocketAddr> {
+    let address = fleet.slot(slot).address()?;
+    address.to_string().parse().ok()
+}
+
 #[test]
 fn servers_take_free_slots_and_keep_them_whatever_the_order() {
     let servers = [(); 2].map(|()| FakeServer::start());
@@ -86,7 +93,7 @@ fn servers_take_free_slots_and_keep_them_whatever_the_order() {
     let name = Name::of(&[a, b]);
     let fleet = Fleet::start(name.fleet_options(options(&servers[0]), 3)).unwrap();
     fleet.slot(0).settle();
-    let addresses = || [0, 1, 2].map(|slot| fleet.slot(slot).address());
+    let addresses = || [0, 1, 2].map(|slot| address(&fleet, slot));
     let (first, second) = (a.min(b), a.max(b));
     assert_eq!(addresses(), [Some(first), Some(second), None]);
     let mut executors = [0, 1].map(|slot| fleet.slot(slot).connect().unwrap());
@@ -129,12 +136,12 @@ fn a_server_that_its_name_drops_ends_its_batch_and_frees_its_slot() {
     // While its batch runs neither it nor the other one is connected.
     std::thread::sleep(5 * EVERY);
     assert!(fleet.slot(0).connect().is_err());
-    assert_eq!(fleet.slot(0).address(), None);
+    assert_eq!(address(&fleet, 0), None);
     assert_eq!(new.connections(), 0);
     old.release();
     let left = running.join().unwrap();
     let mut executor = connected(&fleet, 0);
-    assert_eq!(fleet.slot(0).address(), Some(new.at));
+    assert_eq!(address(&fleet, 0), Some(new.at));
     drop(left);
     assert_answers(&mut executor);
     assert_eq!(new.batches(), 1);
@@ -153,7 +160,7 @@ fn a_server_that_comes_back_is_another_start_of_its_slot() {
         Ok(Absence::Leaving(_))
     ));
     std::thread::sleep(5 * EVERY);
-    assert_eq!(fleet.slot(0).address(), None);
+    assert_eq!(address(&fleet, 0), None);
     name.lists(&[server.at]);
     let mut executor = connected(&fleet, 0);
     assert_answers(&mut executor);

@@ -3,7 +3,13 @@
 #![allow(clippy::unwrap_used)]
 #![allow(missing_docs)]
 
+mod election;
+mod etcd;
+mod etcd_server;
 mod fleet;
+#[path = "../../../../tests/common/etcd.rs"]
+mod real;
+mod real_etcd;
 mod server;
 mod tls;
 

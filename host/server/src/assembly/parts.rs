@@ -62,7 +62,7 @@ impl PoolPlan {
         };
         let pinned = self.pinned()?;
         let devices = hardware::open(&self.workers)?;
-        let remotes = remote::servers(&self.workers, self.remotes()?, &self.resolver)?;
+        let remotes = remote::servers(&self.workers, self.remotes()?, &self.finder)?;
         let workers = self.workers.iter().zip(&catalog.workers).zip(&pinned);
         let executors = workers.zip(&devices).zip(remotes).map(
             |((((worker, spec), pinned), device), remote)| {

@@ -11,11 +11,11 @@ use switchyard_executor::manifest::{AppChoice, EvidenceChoice, Manifest, Manifes
 use switchyard_models::card::APP_CARD;
 use switchyard_models::zoo::{Zoo, ZooApp};
 use switchyard_models::{Precision, onnx};
-use switchyard_remote::{NameResolver, RemoteOptions};
+use switchyard_remote::{Etcd, RemoteOptions};
 
 use super::error::AssemblyError;
 use super::hardware::{self, kind_of, kinds};
-use super::remote;
+use super::remote::{self, Finder};
 use super::served::{AppTensors, ServedVariant};
 use crate::config::{AppConfig, Config, PoolConfig, WorkerConfig, closest};
 use crate::reloads::FollowedVariant;
@@ -33,7 +33,7 @@ pub struct PoolPlan {
     pub(super) zoo: Vec<ZooApp>,
     pub(super) workers: Vec<WorkerConfig>,
     pub(super) kinds: Vec<KindToMeasure>,
-    pub(super) resolver: NameResolver,
+    pub(super) finder: Finder,
 }
 
 // === impl PoolPlan ===
@@ -151,7 +151,10 @@ impl PoolPlan {
             zoo: chosen.apps,
             kinds: kinds(&workers),
             workers,
-            resolver: config.resolver.clone(),
+            finder: Finder {
+                resolver: config.resolver.clone(),
+                etcd: config.etcd.options().map(Etcd::shared),
+            },
         };
         plan.remotes()?;
         Ok(plan)
@@ -201,7 +204,7 @@ impl PoolPlan {
                 let options = remote::options(worker, &self.manifest, &self.tensors);
                 worker.remote.as_ref().zip(options.ok().flatten())
             });
-            remote::benched(kind, remote, &self.resolver)
+            remote::benched(kind, remote, &self.finder)
         };
         self.kinds.iter().map(of).collect()
     }

@@ -6,8 +6,8 @@ use switchyard_core::catalog::{Capabilities, Variant};
 use switchyard_executor::manifest::Manifest;
 use switchyard_executor::{BuildBenched, Executor, KindToMeasure};
 use switchyard_remote::{
-    ConnectError, Fleet, FleetOptions, FleetSlot, NameResolver, RemoteExecutor, RemoteModel,
-    RemoteOptions, RemoteOutputs, RemoteTensor,
+    ConnectError, Etcd, Fleet, FleetOptions, FleetSlot, MemberSource, NameResolver, RemoteAddress,
+    RemoteExecutor, RemoteModel, RemoteOptions, RemoteOutputs, RemoteTensor,
 };
 
 use super::error::AssemblyError;
@@ -69,10 +69,13 @@ pub(super) fn options(
     let models = models.collect::<Result<Vec<_>, AssemblyError>>()?;
     Ok(Some(RemoteOptions {
         // The configuration is checked.
-        address: remote
-            .url
-            .parse()
-            .map_err(|error| refused(format!("url: {error}")))?,
+        address: match &remote.etcd {
+            Some(prefix) => RemoteAddress::named(prefix),
+            None => remote
+                .url
+                .parse()
+                .map_err(|error| refused(format!("url: {error}")))?,
+        },
         tls,
         timeout: remote.timeout(),
         models: models.into(),
@@ -132,22 +135,30 @@ pub(super) enum RemoteServer {
     Slot(FleetSlot),
 }
 
-/// The servers of a pool's workers, in their order; `None` for workers of this process. The names of
-/// fleets are looked up from now on.
+/// Finds the servers of fleets.
+#[derive(Clone)]
+pub(super) struct Finder {
+    pub(super) resolver: NameResolver,
+    /// None: the configuration has no etcd.
+    pub(super) etcd: Option<Arc<Etcd>>,
+}
+
+/// The servers of a pool's workers, in their order; `None` for workers of this process. The servers of
+/// fleets are followed from now on.
 ///
 /// # Errors
 /// The system refuses the thread of the connections.
 pub(super) fn servers(
     workers: &[WorkerConfig],
     remotes: Vec<Option<RemoteOptions>>,
-    resolver: &NameResolver,
+    finder: &Finder,
 ) -> Result<Vec<Option<RemoteServer>>, AssemblyError> {
     let mut fleet: Option<Arc<Fleet>> = None;
     let server = |(worker, options): (&WorkerConfig, Option<RemoteOptions>)| {
         let (Some(remote), Some(options)) = (&worker.remote, options) else {
             return Ok(None);
         };
-        let (Some(at), Some(of_name)) = (remote.slot, fleet_options(remote, &options, resolver))
+        let (Some(at), Some(of_name)) = (remote.slot, finder.fleet_options(remote, &options))
         else {
             return Ok(Some(RemoteServer::Fixed(options)));
         };
@@ -165,17 +176,25 @@ pub(super) fn servers(
     workers.iter().zip(remotes).map(server).collect()
 }
 
-fn fleet_options(
-    remote: &RemoteConfig,
-    server: &RemoteOptions,
-    resolver: &NameResolver,
-) -> Option<FleetOptions> {
-    Some(FleetOptions {
-        server: server.clone(),
-        at_most: remote.at_most?,
-        resolve_every: remote.resolve_every(),
-        resolver: resolver.clone(),
-    })
+// === impl Finder ===
+
+impl Finder {
+    fn fleet_options(&self, remote: &RemoteConfig, server: &RemoteOptions) -> Option<FleetOptions> {
+        Some(FleetOptions {
+            server: server.clone(),
+            at_most: remote.at_most?,
+            source: match &remote.etcd {
+                Some(prefix) => MemberSource::Etcd {
+                    etcd: Arc::clone(self.etcd.as_ref()?),
+                    prefix: prefix.clone(),
+                },
+                None => MemberSource::Name {
+                    resolve_every: remote.resolve_every(),
+                    resolver: self.resolver.clone(),
+                },
+            },
+        })
+    }
 }
 
 // === impl RemoteServer ===
@@ -234,10 +253,10 @@ pub(super) fn build(server: RemoteServer, worker: &str) -> BuildExecutor {
 pub(super) fn benched(
     kind: &KindToMeasure,
     remote: Option<(&RemoteConfig, RemoteOptions)>,
-    resolver: &NameResolver,
+    finder: &Finder,
 ) -> KindToMeasure {
     let build = remote.map(|(remote, options)| {
-        let of_name = fleet_options(remote, &options, resolver);
+        let of_name = finder.fleet_options(remote, &options);
         BuildBenched(Arc::new(move || {
             let executor = match &of_name {
                 Some(of_name) => Fleet::first_ready(of_name),

@@ -1,5 +1,7 @@
 //! Checks that serde does not make: ranges, doubled names, references.
 
+mod etcd;
+
 use std::ops::RangeInclusive;
 
 use switchyard_remote::RemoteAddress;
@@ -32,6 +34,7 @@ pub(super) fn check(config: &Config) -> Vec<ConfigError> {
     };
     check.server();
     check.traces();
+    check.etcd();
     check.apps();
     check.workers();
     check.pools();
@@ -251,6 +254,11 @@ impl Check<'_> {
     fn remote(&mut self, i: usize, remote: &RemoteConfig) {
         let at = |field: &str| format!("worker[{i}].remote.{field}");
         match remote.url.parse::<RemoteAddress>() {
+            _ if remote.etcd.is_some() => self.prefix(i, remote),
+            Err(_) if remote.url.is_empty() => {
+                let reason = "is missing: give the address of its server, or a prefix in `etcd`";
+                self.refuse(at("url"), reason);
+            }
             Err(error) => self.refuse(at("url"), error.to_string()),
             Ok(address) if address.is_tls && remote.ca.is_none() => {
                 let reason =
@@ -272,7 +280,10 @@ impl Check<'_> {
                 _ => remote.certificate.is_some(),
             };
             if has && (is_alone || remote.ca.is_none()) {
-                let reason = format!("needs `{other}` and `ca` next to it, and a url of grpcs://");
+                let reason = match remote.etcd {
+                    None => format!("needs `{other}` and `ca` next to it, and a url of grpcs://"),
+                    Some(_) => format!("needs `{other}` and `ca` next to it"),
+                };
                 self.refuse(at(field), reason);
             }
         }
@@ -290,7 +301,7 @@ impl Check<'_> {
             self.range(&at("resolve_s"), resolve_s, 1..=3_600);
         }
         let Some(at_most) = remote.at_most else {
-            if remote.resolve_s.is_some() {
+            if remote.resolve_s.is_some() && remote.etcd.is_none() {
                 let reason =
                     "is for a name with several addresses; set `at_most` too, or leave it out";
                 self.refuse(at("resolve_s"), reason);

@@ -48,7 +48,9 @@ impl Config {
         let of_tls = tls.into_iter().flatten().flat_map(TlsConfig::files_mut);
         let remotes = self.workers.iter_mut().filter_map(|w| w.remote.as_mut());
         let of_remotes = remotes.flat_map(RemoteConfig::files_mut);
+        let of_etcd = self.etcd.files_mut();
         let all = files.into_iter().flatten().chain(of_tls).chain(of_remotes);
+        let all = all.chain(of_etcd);
         for path in all {
             *path = folder.join(&*path);
         }

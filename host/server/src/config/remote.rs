@@ -13,20 +13,27 @@ use switchyard_remote::{ClientFiles, RemoteTls};
 pub struct RemoteConfig {
     /// gRPC port of a server of the Open Inference Protocol, such as `switchyard worker` or Triton.
     ///
-    /// String, `grpc://HOST:PORT`, with TLS `grpcs://`; required; example `"grpc://10.0.0.2:8001"`.
+    /// String, `grpc://HOST:PORT`, with TLS `grpcs://`; default none: required without `etcd`; example `"grpc://10.0.0.2:8001"`.
+    #[serde(default)]
     pub url: String,
-    /// Makes each address of the name in `url` a worker: `NAME-0`, `NAME-1` and so on, this many at most.
+    /// Prefix in etcd under which `switchyard worker` registers: each entry is a worker, up to `at_most`.
     ///
-    /// Integer, 1 to 256; default none: one server; example `16`.
+    /// String, `FOLDER/FOLDER`; default none; example `"switchyard/workers/far"`.
+    #[serde(default)]
+    pub etcd: Option<String>,
+    /// Makes each address of the name in `url`, or each entry in etcd, a worker: `NAME-0`, `NAME-1` and so
+    /// on, this many at most.
+    ///
+    /// Integer, 1 to 256; default none: one server, required with `etcd`; example `16`.
     #[serde(default)]
     pub at_most: Option<usize>,
-    /// Time between two look-ups of the name, with `at_most`.
+    /// Time between two look-ups of the name, with `url` and `at_most`.
     ///
     /// Integer, s, 1 to 3600; default `5`; example `2`.
     #[serde(default)]
     pub resolve_s: Option<u64>,
-    /// Certificates of the authorities of its server (PEM), with `grpcs://`. The server's certificate
-    /// must have the host of `url`.
+    /// Certificates of the authorities of its server (PEM), with `grpcs://` or `etcd`. The server's
+    /// certificate must have the host of its address.
     ///
     /// Path; default none; example `"/etc/switchyard/workers.pem"`.
     #[serde(default)]

@@ -94,7 +94,7 @@ impl WorkerConfig {
         Some(format!("remote:{}", kind.unwrap_or(&self.name)))
     }
 
-    /// The workers that it stands for: itself, or one for each slot of the name in its `remote.url`.
+    /// The workers that it stands for: itself, or one for each slot of its `remote`.
     pub fn slots(&self) -> Vec<Self> {
         let Some((remote, at_most)) = self.remote.as_ref().zip(self.at_most()) else {
             return vec![self.clone()];
@@ -111,7 +111,7 @@ impl WorkerConfig {
         (0..at_most).map(slot).collect()
     }
 
-    /// The slots of the name in its `remote.url`; none of a worker that is one server or of this process.
+    /// The slots of its `remote`; none of a worker that is one server or of this process.
     pub fn at_most(&self) -> Option<usize> {
         self.remote.as_ref()?.at_most
     }

@@ -10,9 +10,11 @@ use switchyard_core::policy::FALLBACK_NAME;
 use switchyard_models::zoo::ZooApp;
 use switchyard_policy::loader::{Loader, LoaderOptions};
 use switchyard_policy::{EngineOptions, PolicyEngine};
+use switchyard_remote::Fence;
 use tokio::sync::oneshot;
 
 use super::error::StartError;
+use super::fenced::fenced;
 use crate::admin::AdminPool;
 use crate::assembly::{Measured, PoolPlan, Predecessor};
 use crate::clock::Clock;
@@ -40,6 +42,8 @@ pub(super) struct PoolStarter {
     pub(super) registry: Registry,
     traces: Option<Arc<Tracer>>,
     engine: PolicyEngine,
+    /// None: no other scheduler may be active.
+    pub(super) fence: Option<Arc<Fence>>,
 }
 
 /// A policy that does not serve.
@@ -77,6 +81,7 @@ impl PoolStarter {
         let (clock, registry) = (Clock::start(), Registry::new());
         Ok(Self {
             traces: traces(config, clock, &registry)?,
+            fence: config.etcd.election.as_ref().map(|_| Arc::default()),
             clock,
             registry,
             engine: PolicyEngine::live(&EngineOptions {
@@ -106,8 +111,11 @@ impl PoolStarter {
             config.profile.drift_ratio,
             before,
         )?;
+        let executors = parts.executors.into_iter();
+        let executors = executors.map(|executor| fenced(executor, self.fence.as_ref()));
         let parts = PoolParts {
             traces: self.traces.clone(),
+            executors: executors.collect(),
             ..parts
         };
         let weights = parts.weights.clone();

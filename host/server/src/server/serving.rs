@@ -57,7 +57,7 @@ impl ServingPools {
         additions: Additions,
     ) -> Result<Self, OutputsError> {
         let server = adapted.server.clone();
-        let backend = backend(&pools, &server, &starter.registry, &additions)?;
+        let backend = backend(&pools, &server, &starter, &additions)?;
         Ok(Self {
             backends: Arc::new(Backends::new(Arc::new(backend), server.limits())),
             admin: Arc::new(ArcSwap::from_pointee(
@@ -135,7 +135,7 @@ impl ServingPools {
         pools: Vec<Arc<RunningPool>>,
     ) -> Result<Retired, OutputsError> {
         let server = self.server_of(&config);
-        let backend = backend(&pools, &server, self.registry(), &self.additions)?;
+        let backend = backend(&pools, &server, &self.starter, &self.additions)?;
         let before = self.all();
         let is_among = |pool: &Arc<RunningPool>, others: &[Arc<RunningPool>]| {
             others.iter().any(|other| Arc::ptr_eq(pool, other))
@@ -209,12 +209,13 @@ impl Retired {
 fn backend(
     pools: &[Arc<RunningPool>],
     server: &ServerConfig,
-    registry: &Registry,
+    starter: &PoolStarter,
     additions: &Additions,
 ) -> Result<PoolBackend, OutputsError> {
     let served = pools
         .iter()
         .map(|pool| (Arc::clone(pool.handle()), pool.plan().tensors.clone()));
     let served: Vec<_> = served.collect();
-    PoolBackend::try_new(&served, server, registry, additions.clone())
+    let backend = PoolBackend::try_new(&served, server, &starter.registry, additions.clone())?;
+    Ok(backend.behind(starter.fence.clone()))
 }

@@ -88,6 +88,14 @@ pub(crate) const WORKER_ADDRESS: GaugeName = gauge(
     "switchyard_worker_address_info",
     "1, with the address of a worker's server; none: no server has its slot",
 );
+pub(crate) const ETCD_UP: GaugeName = gauge(
+    "switchyard_etcd_up",
+    "1 while etcd answers; otherwise its last answers stay",
+);
+pub(crate) const ACTIVE: GaugeName = gauge(
+    "switchyard_active",
+    "1 while this scheduler is the active one, with an election in etcd",
+);
 pub(crate) const WORKER_RESTARTS: CounterName = counter(
     "switchyard_worker_restarts_total",
     "Restarts of a worker that was lost",

@@ -1,4 +1,4 @@
-//! Writes the Rust types of `inference.proto` and `health.proto` into the folder of its argument.
+//! Writes the Rust types of the proto files into the folder of its argument.
 
 use std::error::Error;
 use std::path::{Path, PathBuf};
@@ -6,9 +6,10 @@ use std::path::{Path, PathBuf};
 use flate2::Crc;
 
 /// Each proto file, its package, and why its types need no documentation.
-const FILES: [(&str, &str); 2] = [
+const FILES: [(&str, &str); 3] = [
     ("inference.proto", "inference"),
     ("health.proto", "grpc.health.v1"),
+    ("etcd.proto", "etcdserverpb"),
 ];
 
 fn main() -> Result<(), Box<dyn Error>> {

@@ -66,6 +66,7 @@ impl ChangeRefused {
             ("server", json(&now.server), json(&read.server)),
             ("policies", json(&now.policies), json(&read.policies)),
             ("profile", json(&now.profile), json(&read.profile)),
+            ("etcd", json(&now.etcd), json(&read.etcd)),
         ];
         let (mut live, mut restart) = (Vec::new(), Vec::new());
         for (section, now, wanted) in &sections {

@@ -1,0 +1,227 @@
+//! Workers and schedulers that find each other in a real etcd: `cargo xtask etcd`.
+
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use tempfile::TempDir;
+
+use super::super::real_etcd::RealEtcd;
+use super::binary::{Process, switchyard};
+use super::client::{Client, get};
+use super::fixture::{APP, beat, fixture, guest};
+use super::metrics::Metrics;
+use super::remote::{Clients, blocking, ready};
+use super::test_bed::PATIENCE;
+
+/// Time after which etcd drops a silent process, in seconds.
+const TTL_S: u64 = 2;
+
+/// The configuration of all processes. With the policy `chatters` schedulers have an election, and requests
+/// wait for the patience.
+fn config(folder: &Path, etcd: &RealEtcd, policy: &str, profiles: &Path) -> String {
+    format!(
+        r#"
+[server]
+http = "127.0.0.1:0"
+admin = "127.0.0.1:0"
+drain_delay_ms = 600
+[etcd]
+endpoints = ["http://{at}"]
+ttl_s = {TTL_S}
+{election}
+[[app]]
+name = "{APP}"
+zoo = "{zoo}"
+slo_ms = 600000
+[[worker]]
+name = "far"
+remote = {{ etcd = "yard/workers/far", at_most = 3 }}
+[[pool]]
+name = "scaled"
+apps = ["{APP}"]
+workers = ["far"]
+policy = "{policy}"
+patience_ms = {patience_ms}
+[policies]
+dir = "{policies}"
+[profile]
+dir = "{profiles}"
+measure_s = 1
+"#,
+        at = etcd.at,
+        election = match policy {
+            "chatters" => "election = \"yard/leader\"",
+            _ => "",
+        },
+        patience_ms = TTL_S * 1_500,
+        zoo = fixture().zoo.display(),
+        policies = folder.display(),
+        profiles = profiles.display(),
+    )
+}
+
+/// Starts a command of the program on the configuration.
+fn start(etcd: &RealEtcd, profiles: &Path, policy: &str, arguments: &[&str]) -> Process {
+    let folder = TempDir::new().unwrap();
+    if policy == "chatters" {
+        std::fs::write(folder.path().join("chatters.wasm"), guest("chatters")).unwrap();
+    }
+    let file = folder.path().join("switchyard.toml");
+    std::fs::write(&file, config(folder.path(), etcd, policy, profiles)).unwrap();
+    let mut command = switchyard();
+    command.args(["--log", "json"]).args(arguments);
+    command.arg("--config").arg(file);
+    let mut process = Process::spawn(command, folder);
+    process.listening();
+    process
+}
+
+fn worker(etcd: &RealEtcd, profiles: &Path, name: &str) -> Process {
+    let ports = ["--http", "127.0.0.1:0", "--grpc", "127.0.0.1:0"];
+    let arguments = ["worker", "far", "--as", name];
+    start(
+        etcd,
+        profiles,
+        "edf-fallback",
+        &[&arguments[..], &ports].concat(),
+    )
+}
+
+/// Waits until a metric has this value.
+async fn until(process: &Process, metric: &str, value: i64) {
+    let give_up = Instant::now() + 2 * PATIENCE;
+    loop {
+        let metrics = Metrics::parse(&get(process.admin, "/metrics").await.text);
+        let found = metrics.sum(metric, &[]);
+        if found == value {
+            return;
+        }
+        let messages = process.messages();
+        assert!(
+            Instant::now() < give_up,
+            "{metric} is {found}, not {value}: {messages:?}"
+        );
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+}
+
+/// Requests that the worker has answered.
+async fn answered(worker: &Process) -> u64 {
+    let stats = get(worker.http, &format!("/v2/models/{APP}/stats")).await;
+    let stats = stats.json();
+    let models = stats["model_stats"].as_array().unwrap();
+    models
+        .iter()
+        .map(|model| model["inference_count"].as_u64().unwrap())
+        .sum()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "needs etcd: cargo xtask etcd"]
+async fn serving_goes_on_while_etcd_is_away_and_workers_come_and_go() {
+    blocking(fixture).await;
+    let profiles = TempDir::new().unwrap();
+    let mut etcd = RealEtcd::start();
+    let (etcd_now, folder) = (&etcd, profiles.path());
+    let [_a, b] =
+        tokio::task::block_in_place(|| ["a", "b"].map(|name| worker(etcd_now, folder, name)));
+    let near = tokio::task::block_in_place(|| start(&etcd, folder, "edf-fallback", &["serve"]));
+    until(&near, "switchyard_worker_up", 2).await;
+    ready(near.http).await;
+
+    // A worker that stops leaves first, and one of its name has its slot again.
+    let clients = Clients::start(near.http, 4);
+    b.terminate();
+    until(&near, "switchyard_worker_up", 1).await;
+    let mut again = tokio::task::block_in_place(|| worker(&etcd, folder, "b"));
+    until(&near, "switchyard_worker_up", 2).await;
+    // Its batches run elsewhere.
+    again.kill();
+    until(&near, "switchyard_worker_up", 1).await;
+    let _again = tokio::task::block_in_place(|| worker(&etcd, folder, "b"));
+    until(&near, "switchyard_worker_up", 2).await;
+    let (count, longest) = clients.stop().await;
+    println!("{count} answers around restarts, the longest after {longest:?}");
+
+    let clients = Clients::start(near.http, 4);
+    etcd.stop();
+    until(&near, "switchyard_etcd_up", 0).await;
+    tokio::time::sleep(Duration::from_secs(3 * TTL_S)).await;
+    etcd.resume();
+    until(&near, "switchyard_etcd_up", 1).await;
+    tokio::time::sleep(Duration::from_secs(3 * TTL_S)).await;
+    until(&near, "switchyard_worker_up", 2).await;
+    let (count, longest) = clients.stop().await;
+    println!("{count} answers around a restart of etcd, the longest after {longest:?}");
+    assert!(count > 0 && longest < Duration::from_secs(2), "{longest:?}");
+    assert_eq!(near.lines("etcd answers again").len(), 1);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "needs etcd: cargo xtask etcd"]
+async fn a_scheduler_that_was_paused_past_its_lease_begins_nothing() {
+    blocking(fixture).await;
+    let profiles = TempDir::new().unwrap();
+    let (etcd, folder) = (RealEtcd::start(), profiles.path());
+    let serve = || tokio::task::block_in_place(|| start(&etcd, folder, "chatters", &["serve"]));
+    let far = tokio::task::block_in_place(|| worker(&etcd, folder, "a"));
+    ready(far.http).await;
+    let first = serve();
+    until(&first, "switchyard_active", 1).await;
+    let second = serve();
+    until(&second, "switchyard_worker_up", 1).await;
+    second.wait_for_line("this scheduler stands by");
+    let probe = get(second.http, "/v2/health/ready").await;
+    assert_eq!(probe.status, 503);
+    assert!(
+        probe.text.contains("stands by: the active scheduler is"),
+        "{}",
+        probe.text
+    );
+    let refused = Client::connect(second.http).await.infer(beat(0)).await;
+    assert_eq!(refused.status, 503, "{}", refused.text);
+    assert!(
+        refused.text.contains("the active scheduler is"),
+        "{}",
+        refused.text
+    );
+
+    // Requests wait in the first one; its patience ends while it is paused.
+    let before = answered(&far).await;
+    let http = first.http;
+    let asked = (0..8)
+        .map(|nth| tokio::spawn(async move { Client::connect(http).await.infer(beat(nth)).await }));
+    let asked: Vec<_> = asked.collect();
+    let accepted = async || {
+        let status = get(first.admin, "/admin/v1/status").await.json();
+        status["pools"][0]["driver"]["accepted"].as_u64()
+    };
+    while accepted().await != Some(8) {
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    first.signal("STOP");
+    until(&second, "switchyard_active", 1).await;
+    ready(second.http).await;
+    let mut client = Client::connect(second.http).await;
+    let answer = client.infer(beat(9)).await;
+    assert_eq!(answer.status, 200, "{}", answer.text);
+    tokio::time::sleep(Duration::from_secs(2 * TTL_S)).await;
+    assert_eq!(answered(&far).await, before + 1);
+    first.signal("CONT");
+    for answer in asked {
+        let answer = answer.await.unwrap();
+        assert_eq!(answer.status, 503, "{}", answer.text);
+        assert!(answer.text.contains("stands by"), "{}", answer.text);
+    }
+    first.wait_for_line("this scheduler stands by");
+    let refused = Client::connect(first.http).await.infer(beat(10)).await;
+    assert_eq!(refused.status, 503, "{}", refused.text);
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    assert_eq!(answered(&far).await, before + 1, "it ran a batch");
+
+    // One that stops hands over at once.
+    let began = Instant::now();
+    second.terminate();
+    until(&first, "switchyard_active", 1).await;
+    println!("handed over after {:?}", began.elapsed());
+}
