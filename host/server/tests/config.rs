@@ -82,7 +82,7 @@ fn traces_need_a_collector_and_a_share() {
 fn unknown_fields_are_refused_with_a_suggestion() {
     assert_snapshot!(said("policy = ", "polcy = "), @"switchyard.toml:21: pool[0].polcy: unknown field `polcy`, expected one of `name`, `apps`, `workers`, `policy`, `settings`, `window_budget_ms`, `policy_memory_mb`, `pending_max`, `fault_limit`, `patience_ms`, `latencies`, `windows_kept`, `seed`, `record`, `prepare`, `shadow`; did you mean `policy`?");
     assert_snapshot!(said("[server]", "[server]\nhtpp = 1"), @"switchyard.toml:3: server.htpp: unknown field `htpp`, expected one of `http`, `grpc`, `tls`, `admin`, `admin_tls`, `admin_hosts`, `operators`, `threads`, `body_max_mb`, `header_max_kb`, `header_timeout_ms`, `head_timeout_ms`, `body_timeout_ms`, `rate_min`, `write_timeout_ms`, `request_memory_mb`, `connections_max`, `connections_per_client_max`, `model_control`, `load_timeout_ms`, `timeout_max_ms`, `rows_max`, `inbox_max`, `drain_delay_ms`, `drain_timeout_ms`, `traces`, `onnxruntime`; did you mean `http`?");
-    assert_snapshot!(said("[server]", "[sever]"), @"switchyard.toml:2: sever: unknown field `sever`, expected one of `server`, `app`, `worker`, `pool`, `policies`, `profile`; did you mean `server`?");
+    assert_snapshot!(said("[server]", "[sever]"), @"switchyard.toml:2: sever: unknown field `sever`, expected one of `server`, `app`, `worker`, `pool`, `policies`, `profile`, `etcd`; did you mean `server`?");
     assert_snapshot!(said("name = \"cpu-a\"", "name = \"cpu-a\"\nzzz = 1"), @"switchyard.toml:13: worker[0].zzz: unknown field `zzz`, expected one of `name`, `device`, `threads`, `cores`, `memory_mb`, `pin`, `power_w`, `queue_max`, `parked_max`, `remote`");
     assert_snapshot!(said("policy = ", "fault_limit = { fault = 3 }\npolicy = "), @"switchyard.toml:21: pool[0].fault_limit.fault: unknown field `fault`, expected `faults` or `windows`; did you mean `faults`?");
 }
@@ -191,7 +191,7 @@ fn mistakes_of_every_kind_are_reported_at_once() {
     switchyard.toml:29: pool[1]: missing field `apps`
     switchyard.toml:29: pool[1]: missing field `workers`
     switchyard.toml:29: pool[1]: missing field `policy`
-    switchyard.toml:31: sever: unknown field `sever`, expected one of `server`, `app`, `worker`, `pool`, `policies`, `profile`; did you mean `server`?
+    switchyard.toml:31: sever: unknown field `sever`, expected one of `server`, `app`, `worker`, `pool`, `policies`, `profile`, `etcd`; did you mean `server`?
     switchyard.toml:34: profile.measure_s: true, must be an integer, at least 0
     "#);
     // The other sections are read, whatever the syntax of a line.
@@ -247,7 +247,7 @@ fn variables_override_fields_and_unknown_ones_are_refused() {
     SWITCHYARD_POOL__1__POLICY: pool[1].policy: the file has no such list entry: a variable changes the fields of entries that the file has, counted from 0
     SWITCHYARD_SERVER__HTPP: server.htpp: unknown field `htpp`, expected one of `http`, `grpc`, `tls`, `admin`, `admin_tls`, `admin_hosts`, `operators`, `threads`, `body_max_mb`, `header_max_kb`, `header_timeout_ms`, `head_timeout_ms`, `body_timeout_ms`, `rate_min`, `write_timeout_ms`, `request_memory_mb`, `connections_max`, `connections_per_client_max`, `model_control`, `load_timeout_ms`, `timeout_max_ms`, `rows_max`, `inbox_max`, `drain_delay_ms`, `drain_timeout_ms`, `traces`, `onnxruntime`; did you mean `http`?
     SWITCHYARD_SERVER__ROWS_MAX: server.rows_max: many, must be an integer, at least 0
-    SWITCHYARD_SEVER__HTTP: sever: unknown field `sever`, expected one of `server`, `app`, `worker`, `pool`, `policies`, `profile`; did you mean `server`?
+    SWITCHYARD_SEVER__HTTP: sever: unknown field `sever`, expected one of `server`, `app`, `worker`, `pool`, `policies`, `profile`, `etcd`; did you mean `server`?
     SWITCHYARD_SERVER__THREADS: server.threads: 5000, must be 0 to 1024
     ");
 }

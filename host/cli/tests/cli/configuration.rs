@@ -10,7 +10,7 @@ use switchyard_server::config::{Config, ConfigError};
 use super::binary::root;
 
 /// The smallest configuration. Each section ends where `docs` adds a line to it.
-const SMALLEST: [(&str, &str); 11] = [
+const SMALLEST: [(&str, &str); 12] = [
     ("[[app]]", "name = \"heart\"\n"),
     ("[[worker]]", "name = \"cpu-a\"\n"),
     (
@@ -25,6 +25,7 @@ const SMALLEST: [(&str, &str); 11] = [
     ("[server.traces]", "endpoint = \"http://127.0.0.1:4317\"\n"),
     ("[policies]", ""),
     ("[profile]", ""),
+    ("[etcd]", ""),
 ];
 
 /// One row of a table of the documentation.
@@ -148,7 +149,9 @@ fn every_section_and_field_is_documented_and_nothing_else() {
         );
     }
     let top = parse("no_such_section = 1").unwrap_err().to_string();
-    let names = ["server", "app", "worker", "pool", "policies", "profile"];
+    let names = [
+        "server", "app", "worker", "pool", "policies", "profile", "etcd",
+    ];
     assert_eq!(top.matches('`').count() / 2 - 1, names.len(), "{top}");
     assert!(
         names.iter().all(|name| top.contains(&format!("`{name}`"))),
@@ -203,6 +206,25 @@ fn fields_documented_as_required_are_required() {
     }
 }
 
+/// Fields that one of `[etcd]` needs next to it.
+fn next_to(field: &str) -> &'static [(&'static str, &'static str)] {
+    const TLS: [(&str, &str); 4] = [
+        ("endpoints", "[\"https://127.0.0.1:2379\"]"),
+        ("ca", "\"ca.pem\""),
+        ("key", "\"etcd.key\""),
+        ("certificate", "\"etcd.pem\""),
+    ];
+    const TLS_OF_KEY: [(&str, &str); 3] = [TLS[0], TLS[1], TLS[3]];
+    const PLAIN: [(&str, &str); 1] = [("endpoints", "[\"http://127.0.0.1:2379\"]")];
+    match field {
+        "election" => &PLAIN,
+        "ca" => &TLS[..1],
+        "certificate" => &TLS[..3],
+        "key" => &TLS_OF_KEY,
+        _ => &[],
+    }
+}
+
 #[test]
 fn documented_examples_are_read_and_change_something() {
     let smallest = parse(&with("", &[])).unwrap();
@@ -218,6 +240,9 @@ fn documented_examples_are_read_and_change_something() {
             let mut lines = vec![(field.as_str(), value)];
             if field == "prior_requests" {
                 lines.push(("prior", "\"strong\""));
+            }
+            if section == "[etcd]" {
+                lines.extend(next_to(&field));
             }
             let config = parse(&with(&section, &lines));
             let config = config.unwrap_or_else(|error| panic!("{section} {field}: {error}"));

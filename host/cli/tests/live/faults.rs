@@ -305,7 +305,12 @@ async fn a_server_with_few_open_files_serves_and_takes_connections_again() {
     drop(idle);
     // Until the server has seen that they are closed, this client has its share.
     let give_up = Instant::now() + PATIENCE;
-    while get(process.http, "/v2/models/heart/ready").await.status != 200 {
+    let is_served = async || {
+        let mut client = Client::connect(process.http).await;
+        let answer = client.send("GET", "/v2/models/heart/ready", String::new());
+        answer.await.is_ok_and(|answer| answer.status == 200)
+    };
+    while !is_served().await {
         assert!(Instant::now() < give_up, "its connections are still taken");
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
