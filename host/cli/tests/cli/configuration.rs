@@ -215,9 +215,13 @@ fn next_to(field: &str) -> &'static [(&'static str, &'static str)] {
         ("certificate", "\"etcd.pem\""),
     ];
     const TLS_OF_KEY: [(&str, &str); 3] = [TLS[0], TLS[1], TLS[3]];
-    const PLAIN: [(&str, &str); 1] = [("endpoints", "[\"http://127.0.0.1:2379\"]")];
+    const ELECTION: [(&str, &str); 2] = [
+        ("endpoints", "[\"http://127.0.0.1:2379\"]"),
+        ("election", "\"yard/leader\""),
+    ];
     match field {
-        "election" => &PLAIN,
+        "election" => &ELECTION[..1],
+        "advertise" => &ELECTION,
         "ca" => &TLS[..1],
         "certificate" => &TLS[..3],
         "key" => &TLS_OF_KEY,

@@ -25,7 +25,7 @@ pub struct EtcdConfig {
     pub election: Option<String>,
     /// Name of this scheduler at that key, which errors of one that stands by show.
     ///
-    /// String; default `server.http`; example `"10.0.0.1:8000"`.
+    /// String; default none: `server.http`; example `"10.0.0.1:8000"`.
     pub advertise: Option<String>,
     /// Certificates of the authorities of the members (PEM), with `https://`.
     ///
