@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use tokio::task::AbortHandle;
 
@@ -9,8 +10,15 @@ use crate::address::RemoteAddress;
 use crate::executor::RemoteExecutor;
 use crate::follow::{FleetState, Offer, follow, try_server};
 use crate::link::Link;
+use crate::members::Members;
 use crate::options::{ConnectError, FleetOptions, RemoteOptions};
 use crate::runtime::RemoteRuntime;
+
+/// Longest wait for the first server, for measuring.
+const FIRST_LIMIT: Duration = Duration::from_secs(10);
+
+/// Pause before the servers are tried again.
+const LOOK_AGAIN: Duration = Duration::from_millis(200);
 
 /// The servers of a name. Dropping it ends the look-ups; connections end with their executors.
 pub struct Fleet {
@@ -43,24 +51,28 @@ impl Fleet {
         }))
     }
 
-    /// A connection to the first of the name's servers that is ready, for measuring.
+    /// A connection to the first of the name's servers that is ready, for measuring. Waits a while for the
+    /// first one: schedulers and workers may start together.
     ///
     /// # Errors
     /// The name is not resolved, or none of its servers is ready and fit: the reason of the last one.
     pub fn first_ready(options: &FleetOptions) -> Result<RemoteExecutor, ConnectError> {
-        let asked = options.clone();
-        let found = shared_runtime()?.wait(async move { asked.look_up().await });
-        let panicked = || Err("the look-up panicked".to_owned());
         let name = &options.server.address;
         let away = |reason: String| ConnectError::Away(format!("{name}: {reason}"));
         let mut last = away("no worker is listed".to_owned());
-        for member in found.unwrap_or_else(panicked).map_err(away)?.into_values() {
-            match RemoteExecutor::connect(options.server.at(member.address)) {
-                Ok(executor) => return Ok(executor),
-                Err(error) => last = error,
+        let give_up = Instant::now() + FIRST_LIMIT;
+        loop {
+            for member in look_up(options)?.map_err(away)?.into_values() {
+                match RemoteExecutor::connect(options.server.at(member.address)) {
+                    Ok(executor) => return Ok(executor),
+                    Err(error) => last = error,
+                }
             }
+            if !matches!(last, ConnectError::Away(_)) || Instant::now() >= give_up {
+                return Err(last);
+            }
+            std::thread::sleep(LOOK_AGAIN);
         }
-        Err(last)
     }
 
     /// The slot of this number.
@@ -84,6 +96,12 @@ impl fmt::Debug for Fleet {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_tuple("Fleet").field(&self.state.options).finish()
     }
+}
+
+fn look_up(options: &FleetOptions) -> Result<Result<Members, String>, ConnectError> {
+    let asked = options.clone();
+    let found = shared_runtime()?.wait(async move { asked.look_up().await });
+    Ok(found.unwrap_or_else(|| Err("the look-up panicked".to_owned())))
 }
 
 fn shared_runtime() -> Result<Arc<RemoteRuntime>, ConnectError> {
