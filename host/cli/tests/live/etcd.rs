@@ -8,7 +8,7 @@ use tempfile::TempDir;
 use super::super::real_etcd::RealEtcd;
 use super::binary::{Process, switchyard};
 use super::client::{Client, get};
-use super::fixture::{APP, beat, fixture, guest};
+use super::fixture::{APP, beat, beats, fixture, guest};
 use super::metrics::Metrics;
 use super::remote::{Clients, blocking, ready};
 use super::test_bed::PATIENCE;
@@ -205,7 +205,9 @@ async fn a_scheduler_that_was_paused_past_its_lease_begins_nothing() {
     until(&second, "switchyard_active", 1).await;
     ready(second.http).await;
     let mut client = Client::connect(second.http).await;
-    let answer = client.infer(beat(9)).await;
+    // The policy does nothing: the host serves it before its deadline.
+    let in_two_seconds = serde_json::json!({ "timeout": 2_000_000 });
+    let answer = client.infer(beats(9, 1, &in_two_seconds)).await;
     assert_eq!(answer.status, 200, "{}", answer.text);
     tokio::time::sleep(Duration::from_secs(2 * TTL_S)).await;
     assert_eq!(answered(&far).await, before + 1);
