@@ -28,7 +28,8 @@ pub(crate) fn run(workspace: &Workspace) -> Result<()> {
         "live",
         "--",
     ]);
-    test.args(["--ignored", "--nocapture", "etcd::"]);
+    // One at a time: they measure times.
+    test.args(["--ignored", "--nocapture", "--test-threads=1", "etcd::"]);
     test.env("SWITCHYARD_ETCD", program);
     test.env("SWITCHYARD_POLICIES", plugins::policies(workspace));
     test.env("SWITCHYARD_GUESTS", plugins::guests(workspace));
