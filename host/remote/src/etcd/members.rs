@@ -22,7 +22,7 @@ pub(super) struct RegisteredValue {
     pub(super) incarnation: u64,
 }
 
-/// Why nobody is told any more.
+/// The receiver is gone.
 struct Untold;
 
 /// The workers now.
