@@ -108,11 +108,15 @@ pub(super) async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send 
     tokio::task::spawn_blocking(work).await.unwrap()
 }
 
-/// Waits until the worker has its models.
+/// Waits until the server is ready: a worker has its models, a scheduler its policies.
 pub(super) async fn ready(http: SocketAddr) {
     let give_up = Instant::now() + PATIENCE;
-    while get(http, "/v2/health/ready").await.status != 200 {
-        assert!(Instant::now() < give_up, "its models are not loaded");
+    loop {
+        let answer = get(http, "/v2/health/ready").await;
+        if answer.status == 200 {
+            return;
+        }
+        assert!(Instant::now() < give_up, "{}", answer.text);
         tokio::time::sleep(Duration::from_millis(2)).await;
     }
 }

@@ -13,7 +13,7 @@ use tempfile::TempDir;
 use super::super::client::get;
 use super::super::fixture::{APP, fixture};
 use super::super::test_bed::{PATIENCE, Setup, TestBed};
-use super::{Clients, two_workers};
+use super::{Clients, ready, two_workers};
 
 const POOL: &str = "fleet";
 
@@ -107,9 +107,8 @@ async fn workers_of_a_name_come_and_go_without_a_lost_request() {
     name.lists(&[a]);
     let near = scheduler(&name, profiles.path()).await;
     until(&near, "one worker", [Some(a), None, None]).await;
-    // Free slots do not keep the pool from being ready.
-    let ready = get(near.http, "/v2/health/ready").await;
-    assert_eq!(ready.status, 200, "{}", ready.text);
+    // Free slots do not keep the pool from being ready, once its policy is loaded.
+    ready(near.http).await;
 
     let clients = Clients::start(near.http, 4);
     name.lists(&[b, a]);
