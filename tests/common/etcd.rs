@@ -1,6 +1,7 @@
 //! A real etcd, of `cargo xtask etcd`.
 
 use std::net::{SocketAddr, TcpListener};
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
 use tempfile::TempDir;
@@ -9,14 +10,27 @@ use tempfile::TempDir;
 pub(crate) struct RealEtcd {
     pub(crate) at: SocketAddr,
     data: TempDir,
+    /// It and its clients show certificates.
+    has_tls: bool,
     child: Option<Child>,
 }
 
 impl RealEtcd {
     pub(crate) fn start() -> Self {
+        Self::start_with(false)
+    }
+
+    /// As [`start`](Self::start), with certificates of the tests on both sides.
+    #[allow(dead_code)]
+    pub(crate) fn start_tls() -> Self {
+        Self::start_with(true)
+    }
+
+    fn start_with(has_tls: bool) -> Self {
         let mut etcd = Self {
             at: free_address(),
             data: TempDir::new().unwrap(),
+            has_tls,
             child: None,
         };
         etcd.resume();
@@ -26,7 +40,8 @@ impl RealEtcd {
     /// Starts it on its data.
     pub(crate) fn resume(&mut self) {
         let program = std::env::var_os("SWITCHYARD_ETCD").expect("run `cargo xtask etcd`");
-        let clients = format!("http://{}", self.at);
+        let scheme = if self.has_tls { "https" } else { "http" };
+        let clients = format!("{scheme}://{}", self.at);
         let peers = format!("http://{}", free_address());
         let mut command = Command::new(program);
         command.arg("--data-dir").arg(self.data.path());
@@ -35,6 +50,16 @@ impl RealEtcd {
         command.args(["--listen-peer-urls", &peers]);
         command.args(["--initial-advertise-peer-urls", &peers]);
         command.args(["--initial-cluster", &format!("default={peers}")]);
+        if self.has_tls {
+            for (option, name) in [
+                ("--cert-file", "server.pem"),
+                ("--key-file", "server.key"),
+                ("--trusted-ca-file", "ca.pem"),
+            ] {
+                command.arg(option).arg(certificate(name));
+            }
+            command.arg("--client-cert-auth");
+        }
         command.stdout(Stdio::null()).stderr(Stdio::null());
         self.child = Some(command.spawn().unwrap());
     }
@@ -51,6 +76,12 @@ impl Drop for RealEtcd {
     fn drop(&mut self) {
         self.stop();
     }
+}
+
+/// A file of the tests' certificates.
+pub(crate) fn certificate(name: &str) -> PathBuf {
+    let own = Path::new(env!("CARGO_MANIFEST_DIR"));
+    own.join("../server/tests/tls").join(name)
 }
 
 fn free_address() -> SocketAddr {

@@ -14,7 +14,8 @@
 //! - `wasi`: the empty world of components that import WASI
 //! - `guest`: an instance behind the core's trait; a fault ends the instance
 //! - [`trial`]: made windows of every shape, for trials of policies
-//! - [`history`]: the versions that served before, for rollback; [`store`]: the same on disk
+//! - [`history`]: the versions that served before, for rollback; [`store`]: the same on disk; [`packed`]: one
+//!   of them, for other machines
 //! - [`recording`]: windows and plans in a file, to be read again
 //!
 //! A bad policy never stops the server: every fault of its becomes a `PolicyFault` or a
@@ -27,6 +28,7 @@ pub mod files;
 pub mod history;
 pub mod limits;
 pub mod loader;
+pub mod packed;
 pub mod recording;
 pub mod settings;
 pub mod store;
@@ -63,6 +65,7 @@ pub use history::{PolicyHistory, PolicyVersion};
 pub use interface::ComponentInterface;
 pub use limits::Limits;
 pub use loader::{LoadError, LoadReport, Loaded, Loader, LoaderOptions};
+pub use packed::PackedVersion;
 pub use store::{StoreError, VersionStore};
 pub use usage::PolicyUsage;
 pub use watcher::{PolicyFileEvent, PolicyWatcher};

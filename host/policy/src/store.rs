@@ -19,7 +19,7 @@ use crate::limits::COMPONENT_BYTES_MAX;
 use crate::settings;
 
 /// Name of the files of a version.
-const COMPONENT: &str = "policy.wasm";
+pub(crate) const COMPONENT: &str = "policy.wasm";
 
 /// The facts that are not in the other files.
 const FACTS: &str = "version.json";
@@ -62,14 +62,14 @@ struct Facts {
 // === impl StoreError ===
 
 impl StoreError {
-    fn of(path: &Path) -> impl Fn(io::Error) -> Self + '_ {
+    pub(crate) fn of(path: &Path) -> impl Fn(io::Error) -> Self + '_ {
         |error| Self {
             path: path.to_owned(),
             reason: error.to_string(),
         }
     }
 
-    fn unread(path: &Path) -> impl Fn(FileError) -> Self + '_ {
+    pub(crate) fn unread(path: &Path) -> impl Fn(FileError) -> Self + '_ {
         |error| Self {
             path: path.to_owned(),
             reason: error.to_string(),
@@ -139,6 +139,18 @@ impl VersionStore {
                 .ok()
         });
         Ok(read.collect())
+    }
+
+    /// The version of a whole hash, if it is kept and can be read.
+    pub fn find(&self, hash: &str) -> Option<PolicyVersion> {
+        let known = self.folders().ok()?;
+        let digits = |path: &Path| {
+            let name = name_of(path);
+            let digits = name.split_once('-').map(|(_, digits)| digits.to_owned());
+            digits.is_some_and(|digits| hash.starts_with(&digits))
+        };
+        let mut found = known.iter().rev().filter(|(_, path)| digits(path));
+        found.find_map(|(_, folder)| read(folder).ok().filter(|it| it.hash.to_hex() == hash))
     }
 
     /// Writes the files of a kept version over those of the policy in the file `onto`. The component

@@ -52,20 +52,27 @@ impl Fleet {
     }
 
     /// A connection to the first of the name's servers that is ready, for measuring. Waits a while for the
-    /// first one: schedulers and workers may start together.
+    /// first one: schedulers, workers and etcd may start together.
     ///
     /// # Errors
-    /// The name is not resolved, or none of its servers is ready and fit: the reason of the last one.
+    /// After that wait the name is not resolved, or none of its servers is ready: the reason of the last one. At
+    /// once if one is not fit.
     pub fn first_ready(options: &FleetOptions) -> Result<RemoteExecutor, ConnectError> {
         let name = &options.server.address;
         let away = |reason: String| ConnectError::Away(format!("{name}: {reason}"));
-        let mut last = away("no worker is listed".to_owned());
         let give_up = Instant::now() + FIRST_LIMIT;
         loop {
-            for member in look_up(options)?.map_err(away)?.into_values() {
-                match RemoteExecutor::connect(options.server.at(member.address)) {
-                    Ok(executor) => return Ok(executor),
-                    Err(error) => last = error,
+            // Also a list that cannot be had: etcd may start at the same time.
+            let mut last = away("no worker is listed".to_owned());
+            match look_up(options)? {
+                Err(reason) => last = away(reason),
+                Ok(members) => {
+                    for member in members.into_values() {
+                        match RemoteExecutor::connect(options.server.at(member.address)) {
+                            Ok(executor) => return Ok(executor),
+                            Err(error) => last = error,
+                        }
+                    }
                 }
             }
             if !matches!(last, ConnectError::Away(_)) || Instant::now() >= give_up {

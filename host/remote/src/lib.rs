@@ -47,6 +47,7 @@ pub use etcd::election::{Candidate, Election};
 pub use etcd::fence::{Fence, NotActive, Term};
 pub use etcd::options::{EtcdAddress, EtcdOptions, WrongEtcdAddress};
 pub use etcd::registration::{RegisteredWorker, Registration};
+pub use etcd::shared::{SharedKey, SharedVersion, SharedView};
 pub use executor::RemoteExecutor;
 pub use fleet::{Fleet, FleetSlot};
 pub use metadata::Misfit;

@@ -95,4 +95,9 @@ impl Config {
         let of_pool = workers.filter(|worker| pool.workers.contains(&worker.name));
         of_pool.flat_map(WorkerConfig::slots).collect()
     }
+
+    /// Whether a pool needs a policy that serves at its start. One that schedulers share may come later.
+    pub(crate) fn requires_policies(&self) -> bool {
+        self.policies.required && self.etcd.policies.is_none()
+    }
 }

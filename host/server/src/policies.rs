@@ -6,6 +6,7 @@
 //! - `handle`: orders of operators to swap and roll back
 //! - `manager`: the thread; [`source`]: a component with its settings
 //! - `canary`: a share of the requests for a candidate
+//! - `shared`: the policy that other schedulers have too
 //! - `kept`: versions on disk, and the files that an order writes
 //! - `report`: the result of each attempt; `retry`: when an unreadable file is tried again
 //!
@@ -21,6 +22,7 @@ mod nearest;
 mod report;
 mod retry;
 mod running_canary;
+mod shared;
 pub mod source;
 mod watch;
 
@@ -28,12 +30,14 @@ use std::sync::{Arc, Mutex};
 
 use crossbeam_channel::bounded;
 use switchyard_policy::files::WatchError;
-use switchyard_policy::{LoadStop, PolicyWatcher};
+use switchyard_policy::{LoadStop, PolicyWatcher, VersionStore};
 use switchyard_threads::ServiceThread;
 use thiserror::Error;
+use tokio::sync::watch::channel;
 
 use self::handle::Request;
 use self::manager::Manager;
+use self::shared::{SharingParts, share};
 use crate::readiness::Awaited;
 
 pub use self::canary::CanarySettings;
@@ -41,6 +45,7 @@ pub use self::handle::{PoliciesHandle, SwapError, SwapOrder, SwapTarget};
 pub use self::manager::PoliciesParts;
 pub(crate) use self::nearest::hint;
 pub use self::report::{CanaryStatus, PoliciesStatus, Swap, SwapResult, Version};
+pub use self::shared::SharedPolicy;
 pub(crate) use self::watch::watch_file;
 
 /// Requests that may wait for the thread; watchers and operators wait for room.
@@ -50,7 +55,8 @@ const REQUESTS_MAX: usize = 64;
 pub struct Policies {
     handle: PoliciesHandle,
     stop: LoadStop,
-    // Dropped in this order: no file event comes, and the thread is stopped and joined.
+    // Dropped in this order: no version and no file event comes, and the thread is stopped and joined.
+    _sharing: Option<ServiceThread>,
     _watcher: PolicyWatcher,
     _thread: ServiceThread,
 }
@@ -73,10 +79,13 @@ impl Policies {
     ///
     /// # Errors
     /// The folder cannot be watched, or the system refuses a thread.
-    pub fn start(parts: PoliciesParts) -> Result<Self, PoliciesError> {
+    pub fn start(mut parts: PoliciesParts) -> Result<Self, PoliciesError> {
         let (requests, inbox) = bounded(REQUESTS_MAX);
         let status = Arc::new(Mutex::new(PoliciesStatus::new(&parts.file)));
-        let handle = PoliciesHandle::new(requests.clone(), Arc::clone(&status));
+        let (active, serves) = channel(None);
+        let shared = parts.shared.take();
+        let fence = shared.as_ref().and_then(|shared| shared.fence.clone());
+        let handle = PoliciesHandle::new(requests.clone(), Arc::clone(&status), serves, fence);
         let pool = parts.pool.name();
         let readiness = parts.pool.readiness();
         readiness.wait_for(Awaited::Policy, "its policy is being loaded");
@@ -87,7 +96,15 @@ impl Policies {
         })?;
         let name = format!("{pool}-policies");
         let stop = parts.loader.stop();
-        let manager = Manager::new(parts, status);
+        let sharing = shared.map(|shared| SharingParts {
+            shared,
+            pool: pool.to_owned(),
+            handle: handle.clone(),
+            settings: parts.settings.clone().unwrap_or_default(),
+            store: VersionStore::open(parts.versions.clone(), parts.history).ok(),
+            registry: parts.registry.clone(),
+        });
+        let manager = Manager::new(parts, status, active);
         let thread = ServiceThread::spawn(name, move || manager.run(&inbox))?;
         let thread = thread.with_stop(move || {
             // An error means that the thread has ended.
@@ -96,6 +113,7 @@ impl Policies {
         Ok(Self {
             handle,
             stop,
+            _sharing: sharing.map(share).transpose()?,
             _watcher: watcher,
             _thread: thread,
         })

@@ -115,7 +115,7 @@ impl Server {
     /// # Errors
     /// A pool has no policy that serves, and the configuration requires one.
     pub fn require_policies(&self, cancel: &Cancel) -> Result<(), StartError> {
-        if !self.config.policies.required {
+        if !self.config.requires_policies() {
             return Ok(());
         }
         let bundled = self.config.bundled_policies.as_deref();

@@ -79,6 +79,24 @@ fn traces_need_a_collector_and_a_share() {
 }
 
 #[test]
+fn etcd_is_reached_by_urls_and_its_keys_are_words() {
+    let with = |etcd: &str| said("[server]", &format!("[etcd]\n{etcd}\n[server]"));
+    let here = "endpoints = [\"http://127.0.0.1:2379\"]\n";
+    assert_snapshot!(with("endpoints = [\"127.0.0.1:2379\"]"), @"switchyard.toml:3: etcd.endpoints[0]: `127.0.0.1:2379`, must be `http://HOST:PORT` or `https://HOST:PORT` with a port from 1 to 65535, such as http://127.0.0.1:2379");
+    assert_snapshot!(with("endpoints = [\"https://127.0.0.1:2379\"]"), @"switchyard.toml:3: etcd.endpoints[0]: `https://127.0.0.1:2379` needs `ca`: the authorities of its certificate");
+    assert_snapshot!(with("endpoints = [\"http://127.0.0.1:2379\"]\nca = \"ca.pem\""), @"switchyard.toml:3: etcd.endpoints[0]: `http://127.0.0.1:2379`, must begin with https:// where ca is set");
+    assert_snapshot!(with(&format!("{here}certificate = \"a.pem\"")), @"switchyard.toml:4: etcd.certificate: needs `key` and `ca` next to it");
+    assert_snapshot!(with(&format!("{here}ttl_s = 1")), @"switchyard.toml:4: etcd.ttl_s: 1, must be 2 to 3600");
+    assert_snapshot!(with(&format!("{here}election = \"/leader\"")), @"switchyard.toml:4: etcd.election: `/leader`, must be words with slashes between them, such as switchyard/leader");
+    assert_snapshot!(with("election = \"yard/leader\""), @r#"switchyard.toml:3: etcd.election: needs `endpoints` next to it, such as ["http://127.0.0.1:2379"]"#);
+    assert_snapshot!(with(&format!("{here}policies = \"yard//policies\"")), @"switchyard.toml:4: etcd.policies: `yard//policies`, must be words with slashes between them, such as switchyard/policies");
+    assert_snapshot!(with("policies = \"yard/policies\""), @r#"switchyard.toml:3: etcd.policies: needs `endpoints` next to it, such as ["http://127.0.0.1:2379"]"#);
+    assert_snapshot!(with(&format!("{here}advertise = \"10.0.0.1:8000\"")), @"switchyard.toml:4: etcd.advertise: needs `election` next to it; or leave it out");
+    let far = "name = \"cpu-a\"\nremote = { etcd = \"yard/far\", at_most = 2 }";
+    assert_snapshot!(said("name = \"cpu-a\"", far), @r#"switchyard.toml:13: worker[0].remote.etcd: needs etcd: set `endpoints` in [etcd], such as ["http://127.0.0.1:2379"]"#);
+}
+
+#[test]
 fn unknown_fields_are_refused_with_a_suggestion() {
     assert_snapshot!(said("policy = ", "polcy = "), @"switchyard.toml:21: pool[0].polcy: unknown field `polcy`, expected one of `name`, `apps`, `workers`, `policy`, `settings`, `window_budget_ms`, `policy_memory_mb`, `pending_max`, `fault_limit`, `patience_ms`, `latencies`, `windows_kept`, `seed`, `record`, `prepare`, `shadow`; did you mean `policy`?");
     assert_snapshot!(said("[server]", "[server]\nhtpp = 1"), @"switchyard.toml:3: server.htpp: unknown field `htpp`, expected one of `http`, `grpc`, `tls`, `admin`, `admin_tls`, `admin_hosts`, `operators`, `threads`, `body_max_mb`, `header_max_kb`, `header_timeout_ms`, `head_timeout_ms`, `body_timeout_ms`, `rate_min`, `write_timeout_ms`, `request_memory_mb`, `connections_max`, `connections_per_client_max`, `model_control`, `load_timeout_ms`, `timeout_max_ms`, `rows_max`, `inbox_max`, `drain_delay_ms`, `drain_timeout_ms`, `traces`, `onnxruntime`; did you mean `http`?");

@@ -220,7 +220,7 @@ fn next_to(field: &str) -> &'static [(&'static str, &'static str)] {
         ("election", "\"yard/leader\""),
     ];
     match field {
-        "election" => &ELECTION[..1],
+        "election" | "policies" => &ELECTION[..1],
         "advertise" => &ELECTION,
         "ca" => &TLS[..1],
         "certificate" => &TLS[..3],

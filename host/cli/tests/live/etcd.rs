@@ -1,6 +1,8 @@
 //! Workers and schedulers that find each other in a real etcd: `cargo xtask etcd`.
 
-use std::path::Path;
+use std::fs::Permissions;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use tempfile::TempDir;
@@ -8,7 +10,8 @@ use tempfile::TempDir;
 use super::super::real_etcd::RealEtcd;
 use super::binary::{Process, switchyard};
 use super::client::{Client, get};
-use super::fixture::{APP, beat, beats, fixture, guest};
+use super::ctl::{TOKEN, ctl, put, refused, said};
+use super::fixture::{APP, beat, beats, fixture, guest, policy};
 use super::metrics::Metrics;
 use super::remote::{Clients, blocking, ready};
 use super::test_bed::PATIENCE;
@@ -17,7 +20,7 @@ use super::test_bed::PATIENCE;
 const TTL_S: u64 = 2;
 
 /// The configuration of all processes. With the policy `chatters` schedulers have an election, and requests
-/// wait for the patience.
+/// wait for the patience. With `active` they also share their policies, and take orders.
 fn config(folder: &Path, etcd: &RealEtcd, policy: &str, profiles: &Path) -> String {
     format!(
         r#"
@@ -25,6 +28,7 @@ fn config(folder: &Path, etcd: &RealEtcd, policy: &str, profiles: &Path) -> Stri
 http = "127.0.0.1:0"
 admin = "127.0.0.1:0"
 drain_delay_ms = 600
+{operators}
 [etcd]
 endpoints = ["http://{at}"]
 ttl_s = {TTL_S}
@@ -51,7 +55,12 @@ measure_s = 1
         at = etcd.at,
         election = match policy {
             "chatters" => "election = \"yard/leader\"",
+            "active" => "election = \"yard/leader\"\npolicies = \"yard/policies\"",
             _ => "",
+        },
+        operators = match policy {
+            "active" => format!("operators = \"{}\"", operators(profiles).display()),
+            _ => String::new(),
         },
         patience_ms = TTL_S * 1_500,
         zoo = fixture().zoo.display(),
@@ -66,6 +75,17 @@ fn start(etcd: &RealEtcd, profiles: &Path, policy: &str, arguments: &[&str]) -> 
     if policy == "chatters" {
         std::fs::write(folder.path().join("chatters.wasm"), guest("chatters")).unwrap();
     }
+    start_in(folder, etcd, profiles, policy, arguments)
+}
+
+/// The same in a folder that may have policies.
+fn start_in(
+    folder: TempDir,
+    etcd: &RealEtcd,
+    profiles: &Path,
+    policy: &str,
+    arguments: &[&str],
+) -> Process {
     let file = folder.path().join("switchyard.toml");
     std::fs::write(&file, config(folder.path(), etcd, policy, profiles)).unwrap();
     let mut command = switchyard();
@@ -85,6 +105,29 @@ fn worker(etcd: &RealEtcd, profiles: &Path, name: &str) -> Process {
         "edf-fallback",
         &[&arguments[..], &ports].concat(),
     )
+}
+
+/// A file with one operator.
+fn operators(folder: &Path) -> PathBuf {
+    let file = folder.join("operators");
+    std::fs::write(&file, format!("anna {TOKEN}\n")).unwrap();
+    std::fs::set_permissions(&file, Permissions::from_mode(0o600)).unwrap();
+    file
+}
+
+/// Waits until a scheduler's pool has this policy.
+async fn until_policy(scheduler: &Process, policy: &str) {
+    let give_up = Instant::now() + PATIENCE;
+    loop {
+        let status = get(scheduler.admin, "/admin/v1/status").await.json();
+        let active = status["pools"][0]["policies"]["active"]["policy"].clone();
+        if active.as_str().is_some_and(|it| it.starts_with(policy)) {
+            return;
+        }
+        let messages = scheduler.messages();
+        assert!(Instant::now() < give_up, "{active}: {messages:?}");
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
 }
 
 /// Waits until a metric has this value.
@@ -222,4 +265,75 @@ async fn a_scheduler_that_was_paused_past_its_lease_begins_nothing() {
     second.terminate();
     until(&first, "switchyard_active", 1).await;
     println!("handed over after {:?}", began.elapsed());
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "needs etcd: cargo xtask etcd"]
+async fn schedulers_that_share_a_policy_swap_together() {
+    blocking(fixture).await;
+    let profiles = TempDir::new().unwrap();
+    let (etcd, shared) = (RealEtcd::start(), profiles.path());
+    let far = tokio::task::block_in_place(|| worker(&etcd, shared, "a"));
+    ready(far.http).await;
+    let serve = |component: Option<Vec<u8>>| {
+        let folder = TempDir::new().unwrap();
+        if let Some(component) = component {
+            std::fs::write(folder.path().join("active.wasm"), component).unwrap();
+        }
+        tokio::task::block_in_place(|| start_in(folder, &etcd, shared, "active", &["serve"]))
+    };
+    let first = serve(Some(policy("fcfs")));
+    until(&first, "switchyard_active", 1).await;
+    until(&first, "switchyard_policy_in_step", 1).await;
+    // The second one has no policy of its own.
+    let second = serve(None);
+    until(&second, "switchyard_policy_in_step", 1).await;
+    until_policy(&second, "fcfs@").await;
+
+    // An order on the active one is one on both; the other one refuses orders.
+    let settings = "exits = [\"final\"]\n";
+    put(
+        &first.policy(),
+        "next",
+        &policy("stability"),
+        Some(settings),
+    );
+    let began = Instant::now();
+    let order = |scheduler: &Process, arguments: &[&str]| {
+        tokio::task::block_in_place(|| ctl(scheduler, TOKEN, arguments))
+    };
+    said(&order(&first, &["swap", "next"]));
+    until_policy(&second, "stability@").await;
+    println!("both have it after {:?}", began.elapsed());
+    let own = second.policy();
+    assert!(std::fs::read(&own).unwrap() == policy("stability"));
+    let own_settings = std::fs::read_to_string(own.with_extension("toml")).unwrap();
+    assert_eq!(own_settings, settings);
+    let followed = second.lines("policy switched").pop().unwrap();
+    assert_eq!(followed["by"], "anna", "{followed}");
+    let error = refused(&order(&second, &["swap", "next"]));
+    let wanted = "order it there: this scheduler stands by: the active scheduler is";
+    assert!(error.contains(wanted), "{error}");
+    // A file that changes there is taken back.
+    put(&first.policy(), "plain", &policy("mael"), None);
+    said(&order(&first, &["swap", "plain"]));
+    until_policy(&second, "mael@").await;
+    assert!(!own.with_extension("toml").exists());
+    std::fs::write(&own, policy("stability")).unwrap();
+    until_policy(&second, "stability@").await;
+    until_policy(&second, "mael@").await;
+    until(&second, "switchyard_policy_in_step", 1).await;
+
+    // The next active one swaps back, and the first one returns to the policy of now.
+    let mut before = first;
+    before.terminate();
+    assert!(tokio::task::block_in_place(|| before.ended()).success());
+    until(&second, "switchyard_active", 1).await;
+    put(&second.policy(), "next", &policy("fcfs"), None);
+    said(&order(&second, &["swap", "next"]));
+    until_policy(&second, "fcfs@").await;
+    let again = tokio::task::block_in_place(|| before.again());
+    until_policy(&again, "fcfs@").await;
+    until(&again, "switchyard_policy_in_step", 1).await;
+    assert!(std::fs::read(again.policy()).unwrap() == policy("fcfs"));
 }

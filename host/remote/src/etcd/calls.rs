@@ -9,10 +9,10 @@ use switchyard_protocol::grpc::messages::etcd::compare::{
 use switchyard_protocol::grpc::messages::etcd::request_op::Request;
 use switchyard_protocol::grpc::messages::etcd::watch_request::RequestUnion;
 use switchyard_protocol::grpc::messages::etcd::{
-    Compare, KeyValue, LeaseGrantRequest, LeaseGrantResponse, LeaseKeepAliveRequest,
-    LeaseKeepAliveResponse, LeaseRevokeRequest, LeaseRevokeResponse, PutRequest, PutResponse,
-    RangeRequest, RangeResponse, RequestOp, ResponseHeader, TxnRequest, TxnResponse,
-    WatchCreateRequest, WatchRequest, WatchResponse,
+    Compare, DeleteRangeRequest, DeleteRangeResponse, KeyValue, LeaseGrantRequest,
+    LeaseGrantResponse, LeaseKeepAliveRequest, LeaseKeepAliveResponse, LeaseRevokeRequest,
+    LeaseRevokeResponse, PutRequest, PutResponse, RangeRequest, RangeResponse, RequestOp,
+    ResponseHeader, TxnRequest, TxnResponse, WatchCreateRequest, WatchRequest, WatchResponse,
 };
 
 use crate::channel::{CallError, Channel};
@@ -68,11 +68,35 @@ pub(crate) async fn range(channel: &Channel, keys: &Keys) -> Result<Found, Strin
     })
 }
 
-/// Puts a key that goes with a lease.
+/// The names of these keys.
+pub(crate) async fn names(channel: &Channel, keys: &Keys) -> Result<Vec<String>, String> {
+    let request = RangeRequest {
+        keys_only: true,
+        ..keys.request()
+    };
+    let found = channel.call("/etcdserverpb.KV/Range", &request, LIMIT);
+    let found: RangeResponse = found.await.map_err(CallError::reason)?;
+    let names = found.kvs.into_iter();
+    let names = names.map(|pair| String::from_utf8_lossy(&pair.key).into_owned());
+    Ok(names.collect())
+}
+
+/// Deletes these keys.
+pub(crate) async fn delete(channel: &Channel, keys: &Keys) -> Result<(), String> {
+    let request = DeleteRangeRequest {
+        key: keys.key.clone(),
+        range_end: keys.end.clone(),
+    };
+    let path = "/etcdserverpb.KV/DeleteRange";
+    let done = channel.call::<DeleteRangeResponse>(path, &request, LIMIT);
+    done.await.map(drop).map_err(CallError::reason)
+}
+
+/// Puts a key that goes with a lease; 0: with none.
 pub(crate) async fn put(
     channel: &Channel,
     key: &str,
-    value: &str,
+    value: Bytes,
     lease: i64,
 ) -> Result<(), String> {
     let put = put_request(key, value, lease);
@@ -84,23 +108,45 @@ pub(crate) async fn put(
 pub(crate) async fn put_new(
     channel: &Channel,
     key: &str,
-    value: &str,
+    value: Bytes,
     lease: i64,
 ) -> Result<bool, String> {
-    let is_absent = Compare {
+    let put = put_request(key, value, lease);
+    Ok(put_if_at(channel, put, 0).await?.succeeded)
+}
+
+/// Puts a key whose last change was this revision, 0 for a key that is not there; the revision of the new
+/// change, none if there was another one.
+pub(crate) async fn swap(
+    channel: &Channel,
+    key: &str,
+    value: Bytes,
+    revision: i64,
+) -> Result<Option<i64>, String> {
+    let done = put_if_at(channel, put_request(key, value, 0), revision).await?;
+    let at = self::revision(done.header.as_ref());
+    Ok(done.succeeded.then_some(at))
+}
+
+async fn put_if_at(
+    channel: &Channel,
+    put: PutRequest,
+    revision: i64,
+) -> Result<TxnResponse, String> {
+    let is_unchanged = Compare {
         result: CompareResult::Equal as i32,
-        target: CompareTarget::Create as i32,
-        key: Bytes::copy_from_slice(key.as_bytes()),
-        target_union: Some(TargetUnion::CreateRevision(0)),
+        target: CompareTarget::Mod as i32,
+        key: put.key.clone(),
+        // 0 for a key that is not there.
+        target_union: Some(TargetUnion::ModRevision(revision)),
     };
-    let put = Request::RequestPut(put_request(key, value, lease));
+    let put = Request::RequestPut(put);
     let request = TxnRequest {
-        compare: vec![is_absent],
+        compare: vec![is_unchanged],
         success: vec![RequestOp { request: Some(put) }],
     };
     let done = channel.call("/etcdserverpb.KV/Txn", &request, LIMIT);
-    let done: TxnResponse = done.await.map_err(CallError::reason)?;
-    Ok(done.succeeded)
+    done.await.map_err(CallError::reason)
 }
 
 /// A lease that lasts this many seconds after each renewal.
@@ -187,14 +233,15 @@ impl Keys {
         RangeRequest {
             key: self.key.clone(),
             range_end: self.end.clone(),
+            keys_only: false,
         }
     }
 }
 
-fn put_request(key: &str, value: &str, lease: i64) -> PutRequest {
+fn put_request(key: &str, value: Bytes, lease: i64) -> PutRequest {
     PutRequest {
         key: Bytes::copy_from_slice(key.as_bytes()),
-        value: Bytes::copy_from_slice(value.as_bytes()),
+        value,
         lease,
     }
 }

@@ -108,7 +108,7 @@ async fn campaign<'a>(
         return changes.changed().await;
     }
     let grant = held.insert(Grant::obtain(etcd).await?);
-    if calls::put_new(&grant.channel, key, name, grant.id).await? {
+    if calls::put_new(&grant.channel, key, name.clone().into(), grant.id).await? {
         hold(etcd, grant, fence, name).await;
     }
     if let Some(grant) = held.take() {

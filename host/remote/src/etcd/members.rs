@@ -30,8 +30,13 @@ struct Untold;
 /// # Errors
 /// etcd does not answer.
 pub(crate) async fn look_up(etcd: &Etcd, prefix: &str) -> Result<Members, String> {
-    let channel = etcd.connect().await?;
-    Ok(list(&channel, prefix).await?.0)
+    let found = async {
+        let channel = etcd.connect().await?;
+        Ok(list(&channel, prefix).await?.0)
+    };
+    found
+        .await
+        .map_err(|reason: String| format!("etcd: {reason}"))
 }
 
 /// Tells the workers, and whenever they have changed, until the receiver is gone. While etcd is away it

@@ -87,7 +87,7 @@ async fn keep(
 async fn entered<'a>(etcd: &'a Etcd, key: &str, value: &str, held: &mut Option<Grant<'a>>) {
     loop {
         let granted = match Grant::obtain(etcd).await {
-            Ok(grant) => calls::put(&grant.channel, key, value, grant.id)
+            Ok(grant) => calls::put(&grant.channel, key, value.to_owned().into(), grant.id)
                 .await
                 .map(|()| grant),
             Err(reason) => Err(reason),

@@ -58,7 +58,11 @@ fn fleet(etcd: &FakeEtcd, server: &FakeServer, at_most: usize) -> Arc<Fleet> {
 }
 
 pub(crate) fn fleet_at(etcd: Arc<Etcd>, server: &FakeServer, at_most: usize) -> Arc<Fleet> {
-    let started = Fleet::start(FleetOptions {
+    Fleet::start(fleet_options(etcd, server, at_most)).unwrap()
+}
+
+fn fleet_options(etcd: Arc<Etcd>, server: &FakeServer, at_most: usize) -> FleetOptions {
+    FleetOptions {
         server: RemoteOptions {
             address: RemoteAddress::named(PREFIX),
             ..options(server)
@@ -68,8 +72,7 @@ pub(crate) fn fleet_at(etcd: Arc<Etcd>, server: &FakeServer, at_most: usize) -> 
             etcd,
             prefix: PREFIX.to_owned(),
         },
-    });
-    started.unwrap()
+    }
 }
 
 fn addresses(fleet: &Arc<Fleet>) -> Vec<Option<String>> {
@@ -127,6 +130,23 @@ fn a_process_that_is_gone_leaves_with_its_lease() {
     runtime.shutdown_background();
     until("gone", || etcd.values().is_empty());
     assert!(gone.elapsed() < 2 * TTL, "{:?}", gone.elapsed());
+}
+
+#[test]
+fn a_scheduler_that_starts_before_etcd_measures_once_it_answers() {
+    let server = FakeServer::start();
+    let mut etcd = FakeEtcd::start();
+    put(&etcd, "a", &server, 1);
+    etcd.stop();
+    let options = fleet_options(reached(&etcd), &server, 1);
+    let late = std::thread::spawn(move || {
+        std::thread::sleep(Duration::from_millis(500));
+        etcd.resume();
+        etcd
+    });
+    let mut executor = Fleet::first_ready(&options).unwrap();
+    assert_answers(&mut executor);
+    drop(late.join().unwrap());
 }
 
 #[test]

@@ -17,13 +17,14 @@ use hyper::server::conn::http2;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use prost::Message;
+use switchyard_protocol::grpc::messages::etcd::compare::TargetUnion;
 use switchyard_protocol::grpc::messages::etcd::request_op::Request as Step;
 use switchyard_protocol::grpc::messages::etcd::watch_request::RequestUnion;
 use switchyard_protocol::grpc::messages::etcd::{
-    Event, KeyValue, LeaseGrantRequest, LeaseGrantResponse, LeaseKeepAliveRequest,
-    LeaseKeepAliveResponse, LeaseRevokeRequest, LeaseRevokeResponse, PutRequest, PutResponse,
-    RangeRequest, RangeResponse, ResponseHeader, TxnRequest, TxnResponse, WatchRequest,
-    WatchResponse,
+    DeleteRangeRequest, DeleteRangeResponse, Event, KeyValue, LeaseGrantRequest,
+    LeaseGrantResponse, LeaseKeepAliveRequest, LeaseKeepAliveResponse, LeaseRevokeRequest,
+    LeaseRevokeResponse, PutRequest, PutResponse, RangeRequest, RangeResponse, ResponseHeader,
+    TxnRequest, TxnResponse, WatchRequest, WatchResponse,
 };
 use switchyard_protocol::grpc::{PREFIX_BYTES, frame};
 use tokio::net::TcpListener;
@@ -98,6 +99,13 @@ impl FakeEtcd {
         }
         runtime.spawn(accept(listener, Arc::clone(&self.store)));
         self.runtime = Some(runtime);
+    }
+
+    /// The keys.
+    pub(crate) fn keys(&self) -> Vec<String> {
+        let store = self.store();
+        let keys = store.pairs.keys().cloned();
+        keys.map(|key| String::from_utf8(key).unwrap()).collect()
     }
 
     /// The content, by key.
@@ -222,7 +230,15 @@ impl Store {
     fn range(&self, range: &RangeRequest) -> RangeResponse {
         let within = |key: &[u8]| is_within(key, &range.key, &range.range_end);
         let pairs = self.pairs.values().filter(|pair| within(&pair.key));
-        let kvs: Vec<_> = pairs.cloned().collect();
+        let kvs = pairs.cloned();
+        let without_value = |pair| KeyValue {
+            value: Bytes::new(),
+            ..pair
+        };
+        let kvs: Vec<_> = match range.keys_only {
+            true => kvs.map(without_value).collect(),
+            false => kvs.collect(),
+        };
         RangeResponse {
             header: self.header(),
             count: kvs.len() as i64,
@@ -231,10 +247,14 @@ impl Store {
         }
     }
 
-    /// A transaction that compares revisions of creation with 0.
+    /// A transaction that compares the revisions of last changes.
     fn transact(&mut self, transaction: TxnRequest) -> TxnResponse {
         let mut compares = transaction.compare.iter();
-        let succeeded = compares.all(|compare| !self.pairs.contains_key(&*compare.key));
+        let succeeded = compares.all(|compare| {
+            let known = self.pairs.get(&*compare.key);
+            let revision = known.map_or(0, |pair| pair.mod_revision);
+            compare.target_union == Some(TargetUnion::ModRevision(revision))
+        });
         let steps = transaction.success.into_iter();
         for step in steps.filter(|_| succeeded) {
             let Some(Step::RequestPut(put)) = step.request else {
@@ -303,6 +323,16 @@ async fn answer(store: &Arc<Mutex<Store>>, request: Request<Incoming>) -> Answer
             store_now.put(PutRequest::decode(question).unwrap());
             one(&PutResponse {
                 header: store_now.header(),
+            })
+        }
+        "/etcdserverpb.KV/DeleteRange" => {
+            let range = DeleteRangeRequest::decode(question).unwrap();
+            let within = |key: &&Vec<u8>| is_within(key, &range.key, &range.range_end);
+            let keys: Vec<_> = store_now.pairs.keys().filter(within).cloned().collect();
+            keys.iter().for_each(|key| store_now.delete(key));
+            one(&DeleteRangeResponse {
+                header: store_now.header(),
+                deleted: keys.len() as i64,
             })
         }
         "/etcdserverpb.KV/Txn" => one(&store_now.transact(TxnRequest::decode(question).unwrap())),

@@ -11,6 +11,7 @@ mod fleet;
 mod real;
 mod real_etcd;
 mod server;
+mod shared;
 mod tls;
 
 use std::sync::Arc;

@@ -2,16 +2,19 @@
 
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use switchyard_remote::{Fleet, RegisteredWorker, Registration};
+use switchyard_remote::{
+    ClientFiles, Etcd, EtcdOptions, Fleet, RegisteredWorker, Registration, RemoteTls, SharedKey,
+};
 
 use super::assert_answers;
 use super::election::Scheduler;
 use super::etcd::{PREFIX, fleet_at, reached_at, until};
 use super::fleet::connected;
-use super::real::RealEtcd;
+use super::real::{RealEtcd, certificate};
 use super::server::FakeServer;
+use super::{PATIENCE, shared};
 
 const TTL: Duration = Duration::from_secs(2);
 
@@ -84,4 +87,70 @@ async fn one_scheduler_is_active() {
     until("one again", || {
         second.fence.is_held() != third.fence.is_held()
     });
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "needs etcd: cargo xtask etcd"]
+async fn only_a_certificate_of_the_right_authority_reaches_etcd() {
+    let etcd = RealEtcd::start_tls();
+    let key = |ca: &str, client: &str| SharedKey {
+        etcd: Etcd::shared(EtcdOptions {
+            endpoints: vec![format!("https://{}", etcd.at).parse().unwrap()],
+            tls: Some(RemoteTls {
+                ca: certificate(ca),
+                client: Some(ClientFiles {
+                    certificate: certificate(&format!("{client}.pem")),
+                    key: certificate(&format!("{client}.key")),
+                }),
+            }),
+            ttl: TTL,
+        }),
+        key: "yard/policies/pool".to_owned(),
+    };
+    let right = key("ca.pem", "client");
+    let give_up = Instant::now() + PATIENCE;
+    let mut view = loop {
+        match right.open().await {
+            Ok(view) => break view,
+            Err(reason) => assert!(Instant::now() < give_up, "{reason}"),
+        }
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    };
+    let version = shared::version("one");
+    let files = shared::files(5 << 19);
+    assert!(view.publish(version, &files).await.unwrap());
+    assert!(
+        view.files("one").await.unwrap() == files,
+        "the files differ"
+    );
+    for (ca, client) in [("ca.pem", "foreign-client"), ("foreign-ca.pem", "client")] {
+        let Err(reason) = key(ca, client).open().await else {
+            panic!("{ca}, {client}: it connects");
+        };
+        println!("{ca}, {client}: {reason}");
+        assert!(reason.contains("certificate"), "{ca}, {client}: {reason}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "needs etcd: cargo xtask etcd"]
+async fn the_first_of_two_that_change_a_version_wins() {
+    let etcd = RealEtcd::start();
+    let key = SharedKey {
+        etcd: reached_at(etcd.at, TTL),
+        key: "yard/policies/pool".to_owned(),
+    };
+    until("etcd answers", || {
+        std::net::TcpStream::connect(etcd.at).is_ok()
+    });
+    let (mut here, mut there) = (key.open().await.unwrap(), key.open().await.unwrap());
+    for name in ["one", "two", "three"] {
+        let files = shared::files(10);
+        assert!(here.publish(shared::version(name), &files).await.unwrap());
+        let refused = there.publish(shared::version("other"), &files).await;
+        assert!(!refused.unwrap(), "both won");
+        there.read().await.unwrap();
+        assert_eq!(there.now().0, Some(&shared::version(name)));
+        assert!(there.files("one").await.unwrap().is_empty() == (name == "three"));
+    }
 }

@@ -207,6 +207,6 @@ fn status_of(refused: &SwapError) -> StatusCode {
         SwapError::NoVersion(_) | SwapError::NoCanary => StatusCode::NOT_FOUND,
         SwapError::Conflict { .. } | SwapError::NoPolicy => StatusCode::CONFLICT,
         SwapError::NotWritten(_) => StatusCode::INTERNAL_SERVER_ERROR,
-        SwapError::Stopped => StatusCode::SERVICE_UNAVAILABLE,
+        SwapError::Stopped | SwapError::NotActive(_) => StatusCode::SERVICE_UNAVAILABLE,
     }
 }

@@ -27,6 +27,11 @@ pub struct EtcdConfig {
     ///
     /// String; default none: `server.http`; example `"10.0.0.1:8000"`.
     pub advertise: Option<String>,
+    /// Folder of the keys, one per pool, by which schedulers have the same policies. A swap on one of them,
+    /// with an election on the active one, is one on all.
+    ///
+    /// String, `FOLDER/NAME`; default none: each has its own; example `"switchyard/policies"`.
+    pub policies: Option<String>,
     /// Certificates of the authorities of the members (PEM), with `https://`.
     ///
     /// Path; default none; example `"/etc/switchyard/etcd-ca.pem"`.
@@ -47,6 +52,7 @@ impl Default for EtcdConfig {
             endpoints: Vec::new(),
             ttl_s: 5,
             election: None,
+            policies: None,
             advertise: None,
             ca: None,
             certificate: None,

@@ -31,8 +31,8 @@ pub struct PoliciesConfig {
     ///
     /// Integer, 1 to 1024; default `8`; example `4`.
     pub history: usize,
-    /// Whether a start without a policy that serves is refused. Otherwise the fallback serves, and a
-    /// pool whose policy has no file is not ready.
+    /// Whether a start without a policy that serves is refused. Otherwise, and with `etcd.policies`, the
+    /// fallback serves, and a pool whose policy has no file is not ready.
     ///
     /// Boolean; default `true`; example `false`.
     pub required: bool,

@@ -6,8 +6,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use crossbeam_channel::Sender;
 use switchyard_policy::loader::LoadError;
 use switchyard_policy::{PolicyFileEvent, StoreError};
+use switchyard_remote::{Fence, NotActive};
 use thiserror::Error;
-use tokio::sync::oneshot;
+use tokio::sync::{oneshot, watch};
 
 use super::canary::CanarySettings;
 use super::report::{PoliciesStatus, Swap};
@@ -17,6 +18,10 @@ use super::report::{PoliciesStatus, Swap};
 pub struct PoliciesHandle {
     requests: Sender<Request>,
     status: Arc<Mutex<PoliciesStatus>>,
+    /// The hash of the version that serves.
+    active: watch::Receiver<Option<String>>,
+    /// Where schedulers share their policies: only the active one takes orders.
+    fence: Option<Arc<Fence>>,
 }
 
 /// Why a swap did not happen.
@@ -49,6 +54,9 @@ pub enum SwapError {
     /// It serves, but its files could not be written.
     #[error("it serves, but its files could not be written, so a restart loads the old ones: {0}")]
     NotWritten(#[from] StoreError),
+    /// Another scheduler changes the policy that both share.
+    #[error("order it there: this scheduler {0}")]
+    NotActive(#[from] NotActive),
     /// The pool is shutting down.
     #[error("the pool is shutting down")]
     Stopped,
@@ -105,8 +113,33 @@ impl SwapOrder {
 // === impl PoliciesHandle ===
 
 impl PoliciesHandle {
-    pub(super) fn new(requests: Sender<Request>, status: Arc<Mutex<PoliciesStatus>>) -> Self {
-        Self { requests, status }
+    pub(super) fn new(
+        requests: Sender<Request>,
+        status: Arc<Mutex<PoliciesStatus>>,
+        active: watch::Receiver<Option<String>>,
+        fence: Option<Arc<Fence>>,
+    ) -> Self {
+        Self {
+            requests,
+            status,
+            active,
+            fence,
+        }
+    }
+
+    /// The hash of the version that serves, as it changes.
+    pub(super) fn active(&self) -> watch::Receiver<Option<String>> {
+        self.active.clone()
+    }
+
+    /// Switches to a version that another scheduler has ordered.
+    pub(super) async fn take(&self, file: PathBuf, by: String) -> Result<Swap, SwapError> {
+        let order = SwapOrder {
+            to: SwapTarget::File(file),
+            expect: None,
+            by,
+        };
+        self.ask(|reply| Request::Order(order, reply)).await
     }
 
     /// Loads a component and switches to it.
@@ -132,8 +165,12 @@ impl PoliciesHandle {
     /// serves after a restart too.
     ///
     /// # Errors
-    /// The version was not loaded, another one serves than expected, or files cannot be written.
+    /// The version was not loaded, another one serves than expected, files cannot be written, or another
+    /// scheduler has to be asked.
     pub async fn order(&self, order: SwapOrder) -> Result<Swap, SwapError> {
+        if let Some(fence) = &self.fence {
+            fence.enter()?;
+        }
         self.ask(|reply| Request::Order(order, reply)).await
     }
 

@@ -16,6 +16,7 @@ use switchyard_core::window::Window;
 use switchyard_policy::loader::{LoadCause, LoadError, LoadReport, Loaded, Loader, PolicyTrial};
 use switchyard_policy::recording::PolicyRecord;
 use switchyard_policy::{PolicyFileEvent, PolicyHistory, PolicyVersion};
+use tokio::sync::watch;
 
 use self::meters::ManagerMeters;
 use super::handle::{Request, SwapError, SwapOrder, SwapTarget, lock};
@@ -24,6 +25,7 @@ use super::nearest::nearest;
 use super::report::{PoliciesStatus, Swap, SwapResult, Version};
 use super::retry::Retry;
 use super::running_canary::RunningCanary;
+use super::shared::SharedPolicy;
 use super::source;
 use crate::driver::{Message, PoolHandle};
 use crate::observed::Observed;
@@ -62,6 +64,8 @@ pub struct PoliciesParts {
     pub versions: PathBuf,
     /// Where swaps are counted.
     pub registry: Registry,
+    /// Where other schedulers have the policy too; none: only here.
+    pub shared: Option<SharedPolicy>,
 }
 
 /// The thread of a pool's policies.
@@ -77,6 +81,7 @@ pub(super) struct Manager {
     kept: KeptVersions,
     registry: Registry,
     status: Arc<Mutex<PoliciesStatus>>,
+    active: watch::Sender<Option<String>>,
     retry: Option<Retry>,
     canary: Option<RunningCanary>,
     meters: ManagerMeters,
@@ -93,7 +98,11 @@ struct Switched {
 // === impl Manager ===
 
 impl Manager {
-    pub(super) fn new(parts: PoliciesParts, status: Arc<Mutex<PoliciesStatus>>) -> Self {
+    pub(super) fn new(
+        parts: PoliciesParts,
+        status: Arc<Mutex<PoliciesStatus>>,
+        active: watch::Sender<Option<String>>,
+    ) -> Self {
         let kept = KeptVersions::open(parts.versions, parts.history);
         let mut history = PolicyHistory::new(parts.history);
         kept.versions()
@@ -112,6 +121,7 @@ impl Manager {
             history,
             registry: parts.registry,
             status,
+            active,
             retry: None,
             canary: None,
         }
@@ -389,6 +399,8 @@ impl Manager {
                 let mut status = lock(&self.status);
                 status.switched(swap.clone(), &version);
                 status.history = self.history.iter().map(Version::from).collect();
+                drop(status);
+                self.active.send_replace(Some(version.hash.to_hex()));
                 Ok(swap)
             }
             Err(error) => self.refused(file, by, error),
@@ -429,6 +441,7 @@ impl Manager {
         self.meters.count(SwapResult::Removed);
         let swap = Swap::removed(self.pool.clock().now(), file);
         lock(&self.status).removed(swap);
+        self.active.send_replace(None);
     }
 
     /// The policy that is installed, by label and hash; none: only the fallback serves.

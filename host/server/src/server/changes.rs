@@ -297,7 +297,7 @@ impl Following {
             let with_policy = !others.clone().any(waits);
             self.until_ready(pool, with_policy)?;
             // A pool that serves with the fallback already may go on so.
-            if read.policies.required && others.all(|before| before.has_policy()) && with_policy {
+            if read.requires_policies() && others.all(|before| before.has_policy()) && with_policy {
                 pool.require_policy(read.bundled_policies.as_deref(), &self.cancel)?;
             }
         }

@@ -10,7 +10,7 @@ use switchyard_core::policy::FALLBACK_NAME;
 use switchyard_models::zoo::ZooApp;
 use switchyard_policy::loader::{Loader, LoaderOptions};
 use switchyard_policy::{EngineOptions, PolicyEngine};
-use switchyard_remote::Fence;
+use switchyard_remote::{Etcd, Fence, SharedKey};
 use tokio::sync::oneshot;
 
 use super::error::StartError;
@@ -20,7 +20,7 @@ use crate::assembly::{Measured, PoolPlan, Predecessor};
 use crate::clock::Clock;
 use crate::config::{Config, PoolConfig};
 use crate::driver::{AppState, Message, Pool, PoolHandle, PoolParts, PoolWeights};
-use crate::policies::{Policies, PoliciesHandle, PoliciesParts, hint};
+use crate::policies::{Policies, PoliciesHandle, PoliciesParts, SharedPolicy, hint};
 use crate::prepare::{Preparer, PreparerParts};
 use crate::recorder::{RecordOptions, Recorder};
 use crate::reloads::{Reloads, ReloadsParts};
@@ -137,6 +137,7 @@ impl PoolStarter {
             history: config.policies.history,
             versions: config.policies.versions(&plan.config.name),
             registry: registry.clone(),
+            shared: self.shared(config, &plan.config.name),
         });
         let policies = policies.map_err(|error| StartError::Policies {
             pool: plan.config.name.clone(),
@@ -153,6 +154,18 @@ impl PoolStarter {
             record,
             policy_file,
             profile: measured.path.clone(),
+        })
+    }
+
+    /// Where other schedulers have the pool's policy too.
+    fn shared(&self, config: &Config, pool: &str) -> Option<SharedPolicy> {
+        let folder = config.etcd.policies.as_ref()?;
+        Some(SharedPolicy {
+            key: SharedKey {
+                etcd: Etcd::shared(config.etcd.options()?),
+                key: format!("{folder}/{pool}"),
+            },
+            fence: self.fence.clone(),
         })
     }
 

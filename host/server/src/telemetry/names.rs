@@ -96,6 +96,10 @@ pub(crate) const ACTIVE: GaugeName = gauge(
     "switchyard_active",
     "1 while this scheduler is the active one, with an election in etcd",
 );
+pub(crate) const POLICY_IN_STEP: GaugeName = gauge(
+    "switchyard_policy_in_step",
+    "1 while a pool has the policy that schedulers share in etcd",
+);
 pub(crate) const WORKER_RESTARTS: CounterName = counter(
     "switchyard_worker_restarts_total",
     "Restarts of a worker that was lost",

@@ -1,4 +1,4 @@
-//! Made of proto/etcd.proto (CRC ff78b69d) by `cargo xtask protobuf`; its proto file has the words.
+//! Made of proto/etcd.proto (CRC badcba63) by `cargo xtask protobuf`; its proto file has the words.
 
 #![allow(missing_docs, clippy::all)]
 
@@ -70,6 +70,8 @@ pub struct RangeRequest {
     pub key: ::prost::bytes::Bytes,
     #[prost(bytes = "bytes", tag = "2")]
     pub range_end: ::prost::bytes::Bytes,
+    #[prost(bool, tag = "8")]
+    pub keys_only: bool,
 }
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct RangeResponse {
@@ -95,6 +97,20 @@ pub struct PutRequest {
 pub struct PutResponse {
     #[prost(message, optional, tag = "1")]
     pub header: ::core::option::Option<ResponseHeader>,
+}
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct DeleteRangeRequest {
+    #[prost(bytes = "bytes", tag = "1")]
+    pub key: ::prost::bytes::Bytes,
+    #[prost(bytes = "bytes", tag = "2")]
+    pub range_end: ::prost::bytes::Bytes,
+}
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct DeleteRangeResponse {
+    #[prost(message, optional, tag = "1")]
+    pub header: ::core::option::Option<ResponseHeader>,
+    #[prost(int64, tag = "2")]
+    pub deleted: i64,
 }
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct RequestOp {

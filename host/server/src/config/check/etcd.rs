@@ -34,16 +34,21 @@ impl Check<'_> {
             }
         }
         self.range("etcd.ttl_s", etcd.ttl_s, 2..=3_600);
-        if let Some(key) = &etcd.election {
+        for (field, key, example) in [
+            ("etcd.election", &etcd.election, "switchyard/leader"),
+            ("etcd.policies", &etcd.policies, "switchyard/policies"),
+        ] {
+            let Some(key) = key else {
+                continue;
+            };
             if !is_prefix(key) {
-                let reason = format!(
-                    "`{key}`, must be words with slashes between them, such as switchyard/leader"
-                );
-                self.refuse("etcd.election", reason);
+                let reason =
+                    format!("`{key}`, must be words with slashes between them, such as {example}");
+                self.refuse(field, reason);
             }
             if etcd.endpoints.is_empty() {
                 let reason = "needs `endpoints` next to it, such as [\"http://127.0.0.1:2379\"]";
-                self.refuse("etcd.election", reason);
+                self.refuse(field, reason);
             }
         }
         if etcd.advertise.is_some() && etcd.election.is_none() {
