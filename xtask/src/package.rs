@@ -2,11 +2,13 @@
 //!
 //! - `tree`: the files of an installation; `share`: those next to a program; `tarball`, `deb`: packed
 //! - `bare`: the Debian package installed into a bare Debian, up to the first answer
+//! - `booted`: the same on a Debian that systemd boots
 //! - `image`: an image from scratch, built by buildah, up to the first answer
 //! - `glibc`: the version that a program needs; `release`: version and machine; `answer`: the first answer of a server; `chroot`: its root
 
 mod answer;
 mod bare;
+mod booted;
 mod chroot;
 mod deb;
 pub(crate) mod glibc;
@@ -34,6 +36,9 @@ pub(crate) struct PackageArgs {
     /// first answer
     #[arg(long)]
     check: bool,
+    /// Boot a Debian with the package in a container (systemd-nspawn, root); start, reload, restart, purge
+    #[arg(long)]
+    systemd: bool,
     /// Build an image from scratch (buildah, root) and measure the time to its first answer
     #[arg(long)]
     image: bool,
@@ -42,7 +47,7 @@ pub(crate) struct PackageArgs {
 /// Builds policies and program, and packs them.
 ///
 /// # Errors
-/// A build or a tool fails; with `--check` or `--image`, the server does not answer in time.
+/// A build or a tool fails; with `--check`, `--systemd` or `--image`, the server does not answer in time.
 pub(crate) fn run(workspace: &Workspace, args: &PackageArgs) -> Result<()> {
     plugins::build(workspace, Guests::Leave)?;
     let mut build = cargo::host(&workspace.root);
@@ -57,6 +62,9 @@ pub(crate) fn run(workspace: &Workspace, args: &PackageArgs) -> Result<()> {
     println!("{}", workspace.relative(&deb));
     if args.check {
         println!("{}", bare::check(&release, &deb)?);
+    }
+    if args.systemd {
+        println!("{}", booted::check(&release, &deb)?);
     }
     if args.image {
         println!("{}", image::check(workspace, &release, &tree)?);

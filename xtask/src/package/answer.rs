@@ -32,24 +32,29 @@ pub(super) fn free_addresses() -> Result<[SocketAddr; 2]> {
 /// with code 0. Returns the time to the answer.
 pub(super) fn first(server: &mut Command, http: SocketAddr, began: Instant) -> Result<Duration> {
     let mut child = server.spawn().context("the server does not start")?;
-    let took = loop {
+    let took = until(&mut child, http, began)?;
+    match end(&mut child)? {
+        Some(0) => Ok(took),
+        code => bail!("the server ended with {code:?} after SIGTERM, must be 0"),
+    }
+}
+
+/// Waits until the server of a process has classified a heartbeat; the time since `began`.
+pub(super) fn until(child: &mut Child, http: SocketAddr, began: Instant) -> Result<Duration> {
+    loop {
         if let Some(status) = child.try_wait()? {
             bail!("the server ended before an answer: {status}");
         }
         let is_answer =
             |text: String| text.starts_with("HTTP/1.1 200") && text.contains("\"label\"");
         if ask(http).is_some_and(is_answer) {
-            break began.elapsed();
+            return Ok(began.elapsed());
         }
         if began.elapsed() > LIMIT {
-            end(&mut child)?;
+            end(child)?;
             bail!("no answer within {} s", LIMIT.as_secs());
         }
         std::thread::sleep(ASK_EVERY);
-    };
-    match end(&mut child)? {
-        Some(0) => Ok(took),
-        code => bail!("the server ended with {code:?} after SIGTERM, must be 0"),
     }
 }
 

@@ -17,7 +17,7 @@ use super::release::Release;
 use crate::files::anew;
 
 /// Where the package lies in the bare root.
-const PACKAGE: &str = "/tmp/switchyard.deb";
+pub(super) const PACKAGE: &str = "/tmp/switchyard.deb";
 
 /// The configuration of the package.
 const CONFIG: &str = "/etc/switchyard/switchyard.toml";
@@ -27,6 +27,10 @@ const EXPOSURE_MAX: &str = "20";
 
 /// Installs and serves; a line with the times.
 pub(super) fn check(release: &Release, deb: &Path) -> Result<String> {
+    let has_lintian = shell::answer(Command::new("lintian").arg("--version")).is_some();
+    ensure!(has_lintian, "`apt-get install lintian` brings the tool");
+    let mut lintian = Command::new("lintian");
+    shell::run(lintian.args(["--fail-on", "error,warning"]).arg(deb))?;
     let root = release.folder.join("root");
     unpack(release, &root)?;
     fs::copy(deb, root.join(PACKAGE.trim_start_matches('/')))?;
@@ -66,7 +70,7 @@ pub(super) fn check(release: &Release, deb: &Path) -> Result<String> {
 }
 
 /// A bare root, from an archive that is made once.
-fn unpack(release: &Release, root: &Path) -> Result<()> {
+pub(super) fn unpack(release: &Release, root: &Path) -> Result<()> {
     let archive = release.folder.join("bare.tar");
     if !archive.exists() {
         let suite = suite()?;

@@ -24,6 +24,7 @@ pub(super) fn pack(workspace: &Workspace, release: &Release, tree: &Path) -> Res
     for script in SCRIPTS {
         file(&sources.join(script), &control.join(script))?;
     }
+    changelog(workspace, release, &root)?;
     // Files in /etc: dpkg keeps the operator's changes.
     fs::write(
         control.join("conffiles"),
@@ -55,6 +56,23 @@ pub(super) fn pack(workspace: &Workspace, release: &Release, tree: &Path) -> Res
     shell::run(dpkg.arg(&root).arg(&deb))?;
     fs::remove_dir_all(&root)?;
     Ok(deb)
+}
+
+/// Debian's changelog, which names that of the project.
+fn changelog(workspace: &Workspace, release: &Release, root: &Path) -> Result<()> {
+    let ours = workspace.root.join("CHANGELOG.md");
+    let mut date = Command::new("date");
+    date.args(["--rfc-email", "--utc", "--reference"]).arg(ours);
+    let date = date.output().context("date")?.stdout;
+    let template = workspace.root.join("packaging/deb/changelog.in");
+    let text = fs::read_to_string(&template).with_context(|| template.display().to_string())?;
+    let text = text
+        .replace("@VERSION@", &release.version)
+        .replace("@DATE@", String::from_utf8_lossy(&date).trim());
+    let file = root.join("usr/share/doc/switchyard/changelog");
+    fs::write(&file, text)?;
+    let mut gzip = Command::new("gzip");
+    shell::run(gzip.args(["--best", "--no-name"]).arg(&file))
 }
 
 fn size(folder: &Path) -> Result<u64> {

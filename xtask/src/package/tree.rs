@@ -1,10 +1,9 @@
 //! The files of an installation below `usr`, `etc` and `lib`.
 
-use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 use switchyard_kit::shell;
 
 use super::release::Release;
@@ -30,8 +29,7 @@ pub(super) fn make(workspace: &Workspace, release: &Release, program: &Path) -> 
     for name in ["LICENSE-APACHE", "LICENSE-MIT", "CHANGELOG.md", "README.md"] {
         file(&workspace.root.join(name), &docs.join(name))?;
     }
-    let licences = "License: Apache-2.0 or MIT, at your option: LICENSE-APACHE, LICENSE-MIT.\n";
-    fs::write(docs.join("copyright"), licences).context("copyright")?;
+    file(&packaging.join("deb/copyright"), &docs.join("copyright"))?;
 
     shell::run(Command::new(&binary).arg("manuals").arg(usr.join("share")))?;
     let pages = below(&usr.join("share/man"), |extension| extension == "1")?;
