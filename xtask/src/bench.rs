@@ -45,8 +45,10 @@ pub(crate) struct BenchArgs {
 }
 
 /// In the order of the page.
-const BENCHES: [&str; 11] = [
+const BENCHES: [&str; 13] = [
     "race",
+    "grpc",
+    "traces",
     "footprint",
     "window",
     "layout",

@@ -2,7 +2,7 @@
 
 mod process;
 
-use std::net::{TcpListener, TcpStream};
+use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
@@ -61,6 +61,8 @@ pub(crate) struct ServerOptions<'a> {
     /// fallback serves.
     component: Option<(&'a str, PathBuf)>,
     pool: &'static str,
+    /// Further lines of `[server]`.
+    server: String,
 }
 
 /// The server on one worker.
@@ -78,6 +80,7 @@ pub(crate) fn ours(name: &str, folder: &Path, options: ServerOptions<'_>) -> Con
 http = "127.0.0.1:{port}"
 grpc = "127.0.0.1:{grpc}"
 admin = "127.0.0.1:{admin}"
+{server}
 [[app]]
 name = "{APP}"
 zoo = "{zoo}"
@@ -102,6 +105,7 @@ dir = "{folder}/profiles"
             .component
             .map_or("edf-fallback", |(policy, _)| policy),
         pool = options.pool,
+        server = options.server,
         dir = policies.display(),
         folder = folder.display(),
     );
@@ -155,6 +159,15 @@ impl<'a> ServerOptions<'a> {
         Self {
             component: None,
             pool: "",
+            server: String::new(),
+        }
+    }
+
+    /// The native fallback, which sends traces of this share of the requests.
+    pub(crate) fn traced(collector: SocketAddr, share: f64) -> Self {
+        Self {
+            server: format!("traces = {{ endpoint = \"http://{collector}\", share = {share:.2} }}"),
+            ..Self::fallback()
         }
     }
 
@@ -164,6 +177,7 @@ impl<'a> ServerOptions<'a> {
         Self {
             component: Some((name, from)),
             pool: "",
+            server: String::new(),
         }
     }
 
@@ -173,6 +187,7 @@ impl<'a> ServerOptions<'a> {
         Self {
             component: Some((name, from)),
             pool: "patience_ms = 600000",
+            server: String::new(),
         }
     }
 }

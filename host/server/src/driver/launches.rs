@@ -47,8 +47,7 @@ impl Driver {
             Ok(()) => {
                 self.waiters.started(launch);
                 if let Some(traces) = &self.traces {
-                    let now = self.clock.now();
-                    traces.started(&mut self.waiters, &self.scheduler, launch, now);
+                    traces.started(&mut self.waiters, &self.scheduler, launch, self.clock);
                 }
             }
             Err(end) => {

@@ -87,11 +87,12 @@ impl PoolTraces {
         waiters: &mut Waiters,
         scheduler: &Scheduler,
         launch: &Launch,
-        now: Time,
+        clock: Clock,
     ) {
         if self.live == 0 {
             return;
         }
+        let now = clock.now();
         for &request in &launch.requests {
             let Some(trace) = waiters.trace(request) else {
                 continue;
