@@ -4,7 +4,8 @@
 //! cargo bench -p switchyard --bench grpc
 //! ```
 //!
-//! The model and the server of the race, under its native fallback. `h2load` (Debian's nghttp2-client)
+//! The model and the server of the race, under its native fallback, and furnace over gRPC where it is built
+//! (`tests/peers`). `h2load` (Debian's nghttp2-client)
 //! keeps connections busy with one request at a time over either protocol, with the same client code
 //! around both. Rounds alternate; the table has medians over the rounds.
 
@@ -19,6 +20,9 @@ mod load;
 #[path = "race/model.rs"]
 #[allow(dead_code)]
 mod model;
+#[path = "race/peers.rs"]
+#[allow(dead_code)]
+mod peers;
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -29,7 +33,7 @@ use http_body_util::{BodyExt, Full};
 use hyper::Request;
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use load::Body;
-use model::{APP, CLASSES, NAMES, SAMPLES, beat};
+use model::{APP, CLASSES, Names, SAMPLES, beat};
 use prost::Message;
 use switchyard_protocol::grpc::frame;
 use switchyard_protocol::grpc::messages::inference::model_infer_request::{
@@ -62,21 +66,35 @@ fn main() {
     model::write_zoo(&folder.path().join("zoo"));
     let server = contender::ours("grpc", folder.path(), ServerOptions::fallback());
     let bodies = Bodies::write(folder.path());
-    check(&server);
-    for protocol in [Protocol::Http, Protocol::Grpc] {
-        bodies.run(&server, protocol, 4, 1);
+    let mut furnace = peers::built(&folder.path().join("zoo"), |name| name == "furnace").pop();
+    if let Some(furnace) = &mut furnace {
+        let (host, port) = furnace.address().rsplit_once(':').unwrap();
+        let next = port.parse::<u16>().unwrap() + 1;
+        furnace.grpc = Some(format!("{host}:{next}"));
+    }
+    let ours = [(&server, Protocol::Http), (&server, Protocol::Grpc)];
+    let peer = furnace.iter().map(|furnace| (furnace, Protocol::Grpc));
+    let runners: Vec<_> = ours.into_iter().chain(peer).collect();
+    for (server, protocol) in &runners {
+        if *protocol == Protocol::Grpc {
+            check(server);
+        }
+        bodies.run(server, *protocol, 4, 1);
     }
     println!("| connections | protocol | p50 ms | of HTTP | p99 ms | requests/s |");
     println!("|---:|---|---:|---:|---:|---:|");
     for connections in CONCURRENCIES {
-        let (mut http, mut grpc) = (Vec::new(), Vec::new());
+        let mut runs: Vec<_> = runners.iter().map(|_| Vec::new()).collect();
         for round in 0..rounds {
             eprintln!("round {round}: {connections} connections");
-            http.push(bodies.run(&server, Protocol::Http, connections, seconds));
-            grpc.push(bodies.run(&server, Protocol::Grpc, connections, seconds));
+            for (own, (server, protocol)) in runs.iter_mut().zip(&runners) {
+                own.push(bodies.run(server, *protocol, connections, seconds));
+            }
         }
-        let (http, grpc) = (Figures::median(&http), Figures::median(&grpc));
-        for (name, figures) in [("HTTP, binary", http), ("gRPC", grpc)] {
+        let figures: Vec<_> = runs.iter().map(|own| Figures::median(own)).collect();
+        let http = figures[0];
+        let names = ["HTTP, binary", "gRPC", "furnace, gRPC"];
+        for (name, figures) in names.iter().zip(&figures) {
             let Figures {
                 p50_ms,
                 p99_ms,
@@ -90,18 +108,18 @@ fn main() {
     }
 }
 
-fn request() -> ModelInferRequest {
+fn request(names: Names) -> ModelInferRequest {
     let blob: Vec<u8> = beat().into_iter().flat_map(f32::to_le_bytes).collect();
     ModelInferRequest {
         model_name: APP.to_owned(),
         inputs: vec![InferInputTensor {
-            name: NAMES.input.to_owned(),
+            name: names.input.to_owned(),
             datatype: "FP32".to_owned(),
             shape: vec![1, SAMPLES as i64],
             ..InferInputTensor::default()
         }],
         outputs: vec![InferRequestedOutputTensor {
-            name: NAMES.output.to_owned(),
+            name: names.output.to_owned(),
             ..InferRequestedOutputTensor::default()
         }],
         raw_input_contents: vec![blob.into()],
@@ -124,7 +142,9 @@ fn check(server: &Contender) {
         tokio::spawn(connection);
         let request = Request::post(format!("http://{address}{CALL}"))
             .header("content-type", "application/grpc")
-            .body(Full::new(Bytes::from(frame(&request()).unwrap())))
+            .body(Full::new(Bytes::from(
+                frame(&request(server.names)).unwrap(),
+            )))
             .unwrap();
         let answer = sender.send_request(request).await.unwrap();
         let message = answer.into_body().collect().await.unwrap().to_bytes();
@@ -144,7 +164,6 @@ impl Bodies {
     fn write(folder: &Path) -> Self {
         let (json_bytes, binary) = Body::Binary.bytes();
         std::fs::write(folder.join("http.body"), binary).unwrap();
-        std::fs::write(folder.join("grpc.body"), frame(&request()).unwrap()).unwrap();
         Self {
             folder: folder.to_path_buf(),
             json_bytes: json_bytes.unwrap(),
@@ -176,7 +195,9 @@ impl Bodies {
             Protocol::Grpc => {
                 command.args(["--header", "content-type: application/grpc"]);
                 command.args(["--header", "te: trailers"]);
-                command.arg("--data").arg(self.folder.join("grpc.body"));
+                let body = self.folder.join("grpc.body");
+                std::fs::write(&body, frame(&request(server.names)).unwrap()).unwrap();
+                command.arg("--data").arg(body);
                 command.arg(format!("http://{}{CALL}", server.grpc.as_ref().unwrap()));
             }
         }

@@ -1,4 +1,5 @@
-//! furnace-server with the model of the race: `race-furnace PORT ZOO [BATCH]`.
+//! furnace-server with the model of the race: `race-furnace PORT ZOO [BATCH]`,
+//! and over gRPC at the next port.
 
 use std::fmt;
 use std::path::Path;
@@ -67,8 +68,9 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let samples = loaded.card.architecture.samples();
     let model = Model::custom(Perceptron { model: loaded.model, samples });
     let batch = rest.first().map_or(Ok(1), |batch| batch.parse())?;
-    let port = port.parse()?;
+    let port: u16 = port.parse()?;
     let server = Server::new().host("127.0.0.1").port(port).model(model);
+    let server = server.configure(|config| config.grpc_port = Some(port + 1));
     server.max_batch_size(batch).serve().await?;
     Ok(())
 }
