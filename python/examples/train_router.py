@@ -32,7 +32,7 @@ def layers(model: PPO) -> list:
     """The layers of the policy's network, whose mean action `ppo-router` takes."""
     linear = [*model.policy.mlp_extractor.policy_net, model.policy.action_net]
     linear = [layer for layer in linear if isinstance(layer, torch.nn.Linear)]
-    return [(layer.weight.detach().cpu().numpy(), layer.bias.detach().cpu().numpy()) for layer in linear]
+    return [(layer.weight.detach().numpy().copy(), layer.bias.detach().numpy().copy()) for layer in linear]
 
 
 def main() -> None:

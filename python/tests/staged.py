@@ -8,7 +8,7 @@ from switchyard.policy import OUTCOMES, Lane, Plan
 TURN = 40
 
 # Every batch with a multiple of this number is taken back if it waits.
-SOME = 16
+SOME = 4
 
 
 class Staged:
@@ -90,7 +90,7 @@ class Staged:
             return
         app = int(requests.app[fresh[0]])
         variant = self.deepest[app]
-        size = min(8, catalog.variants[variant]["batch_size_max"])
+        size = min(2, catalog.variants[variant]["batch_size_max"])
         same = fresh[requests.app[fresh] == app]
         first, second = same[:size], same[size : 2 * size]
         left[first] = False

@@ -33,22 +33,20 @@ class Decisions(unittest.TestCase):
         with tempfile.TemporaryDirectory() as folder:
             file = POLICY.build(Path(folder) / "staged.wasm")
             built = switchyard.Policy(str(file), name="built")
-            options = {"seeds": 2, "seconds": 1, "sweep": "deadline=0.1,1"}
+            options = {"seconds": 0.3, "sweep": "deadline=0.1,1"}
             made = switchyard.simulate(PROFILE, "gamma:2500,0.4", [POLICY, built], **options)
             tables = made.requests(), made.batches(), made.windows()
+        reports = [report for run in made.data["runs"] for report in run["reports"]]
+        self.assertEqual([report["faults"] for report in reports], [{}] * len(reports))
         for table in tables:
             self.same(columns_of(table, "staged"), columns_of(table, "built"))
         requests, batches, windows = (columns_of(table, "staged") for table in tables)
-        reports = [report for run in made.data["runs"] for report in run["reports"]]
-        self.assertEqual([report["faults"] for report in reports], [{}] * len(reports))
         # Every part of the plan was used.
         self.assertGreater((batches["from_stage"] > 0).sum(), 10)
         self.assertGreater((batches["exit"] == "").sum(), 10)
         for part in ["dispatches", "revokes", "rejects", "answers"]:
             self.assertGreater(windows[part].sum(), 0, part)
         self.assertLessEqual({"in_time", "short_circuit", "rejected_by_policy"}, set(requests["outcome"]))
-        routed = (requests["window"] < 0) & (requests["batch"] >= 0)
-        self.assertGreater(routed.sum(), 10)
 
     def test_policies_see_the_fields_of_the_contract(self):
         catalogs, windows = [], []
@@ -69,6 +67,8 @@ class Decisions(unittest.TestCase):
         self.assertIn("arrival", {cause for window in windows for cause in window.because})
         for name, column in {"evidence": "counts", "placed": "id", "completions": "id", "residents": "worker", "progress": "index"}.items():
             self.assertTrue(any(len(getattr(getattr(window, name), column)) for window in windows), name)
+        # In lanes, which a route has made.
+        self.assertTrue(any((window.placed.state == 0).any() for window in windows))
         for window in windows:
             workers = window.workers
             self.assertTrue((workers.busy_until_us >= window.now_us).all())

@@ -29,6 +29,9 @@ pub(crate) struct WheelArgs {
     /// Pack this program instead of building one
     #[arg(long, value_name = "PATH")]
     binary: Option<PathBuf>,
+    /// Measure and try this wheel of the program instead of building one
+    #[arg(long, value_name = "PATH", requires = "binary")]
+    wheel: Option<PathBuf>,
 }
 
 /// Builds, packs, measures and tries the wheel.
@@ -37,13 +40,18 @@ pub(crate) struct WheelArgs {
 /// A build fails, the wheel is too large, or its first commands fail.
 pub(crate) fn run(workspace: &Workspace, args: &WheelArgs) -> Result<()> {
     let python = environment::python(workspace)?;
-    plugins::build(workspace, Guests::Leave)?;
+    if args.wheel.is_none() {
+        plugins::build(workspace, Guests::Leave)?;
+    }
     let program = match &args.binary {
         Some(program) => program.clone(),
         None => program(workspace, &args.profile)?,
     };
     let project = project(workspace, &program)?;
-    let wheel = pack(workspace, &python, &project, &args.profile)?;
+    let wheel = match &args.wheel {
+        Some(wheel) => std::path::absolute(wheel)?,
+        None => pack(workspace, &python, &project, &args.profile)?,
+    };
     println!("{}", workspace.relative(&wheel));
     check_glibc(&wheel, &program)?;
     contents::check(&python, &wheel, &project)?;
