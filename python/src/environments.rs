@@ -13,16 +13,16 @@ use switchyard_core::window::Window;
 use switchyard_sim::Scenario;
 use switchyard_sim::stepped::Stepped;
 
+use crate::catalog::CatalogView;
 use crate::error::{refused, wrong};
 use crate::options::Options;
 use crate::stepped::{EndCounter, scenario};
-use crate::window::CatalogView;
 
 /// Past the end of any queue: the end.
 const LAST: u32 = u32::MAX;
 
-/// Numbers about a slot: requests in time, late, without an answer; the time in microseconds.
-const SLOT_NUMBERS: usize = 4;
+/// Numbers about a slot: requests in time, late, without an answer; the time in microseconds; the bits of the reward.
+const SLOT_NUMBERS: usize = 5;
 
 /// Runs of one scenario, each at the start of a slot.
 #[pyclass(frozen, module = "switchyard._native")]
@@ -73,8 +73,8 @@ impl Environments {
 
     /// Decides the slot of each run and goes to the next one; `resets` are runs, each with a seed, that
     /// begin again instead. `actions` are 64-bit integers, one per worker of each run. Returns observations
-    /// as 32-bit floats, and four 64-bit integers per run: requests in time, late, without an answer; the
-    /// time.
+    /// as 32-bit floats, and five 64-bit numbers per run: requests in time, late, without an answer; the
+    /// time; the reward as a float.
     fn step<'py>(
         &self,
         py: Python<'py>,
@@ -121,6 +121,8 @@ impl Environments {
             let (in_time, late, unanswered) = run.run.observer_mut().take();
             let window = run.run.window();
             slots.extend([in_time, late, unanswered, window.now.0]);
+            let reward = in_time as f64 - late as f64 - unanswered as f64;
+            slots.push(reward.to_bits());
             observe(catalog, window, &mut observations);
         }
         Ok((observations, slots))

@@ -3,14 +3,15 @@
 //!
 //! - `options`: the inputs, from Python; `compiled`: components, kept between calls; `simulation`: runs and
 //!   their results
-//! - `policy`: policies in Python; `stepped`: runs that Python decides; `environments`: runs for Gymnasium;
-//!   `window`, `plan`: inputs and decisions
+//! - `policy`: policies in Python; `stepped`: runs that Python decides; `environments`, `router`: runs for
+//!   Gymnasium; `catalog`, `window`, `plan`: inputs and decisions
 //! - `files`: profiles and recordings
 //! - `buffers`: columns for Python; `error`: the module's exception; `interrupt`: Ctrl-C
 
 #![forbid(unsafe_code)]
 
 mod buffers;
+mod catalog;
 mod compiled;
 mod environments;
 mod error;
@@ -19,6 +20,7 @@ mod interrupt;
 mod options;
 mod plan;
 mod policy;
+mod router;
 mod simulation;
 mod stepped;
 mod window;
@@ -33,8 +35,9 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<compiled::CompiledPolicies>()?;
     module.add_class::<simulation::Simulation>()?;
     module.add_class::<environments::Environments>()?;
+    module.add_class::<router::Routers>()?;
     module.add_class::<stepped::SteppedRun>()?;
-    module.add_class::<window::CatalogView>()?;
+    module.add_class::<catalog::CatalogView>()?;
     module.add_class::<window::WindowView>()?;
     module.add_function(wrap_pyfunction!(files::read_profile, module)?)?;
     module.add_function(wrap_pyfunction!(files::write_profile, module)?)?;

@@ -48,6 +48,8 @@ pub(crate) struct Options {
     pub(crate) compiled: Option<Py<CompiledPolicies>>,
     /// Threads that run; 0: one per core.
     pub(crate) threads: usize,
+    /// Called with the runs that are done and all runs.
+    pub(crate) progress: Option<Py<PyAny>>,
 }
 
 /// A policy: as the command takes it, or in parts.

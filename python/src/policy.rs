@@ -13,9 +13,10 @@ use switchyard_core::window::Window;
 use switchyard_policy::recording::PolicyRecord;
 use switchyard_sim::Contender;
 
+use crate::catalog::CatalogView;
 use crate::error::wrong;
 use crate::plan::RawPlan;
-use crate::window::{CatalogView, WindowView};
+use crate::window::WindowView;
 
 /// The first exception of a policy, which ends the simulation.
 pub(crate) type FirstException = Arc<Mutex<Option<PyErr>>>;
@@ -29,8 +30,10 @@ pub(crate) struct PythonPolicy {
     /// Called with the catalog, at the begin of each run; returns a callable that takes windows.
     make: Py<PyAny>,
     every_us: Option<u64>,
+    when_empty: bool,
     on: Vec<String>,
-    residents: bool,
+    /// Names of the optional fields of its windows.
+    wants: Vec<String>,
 }
 
 /// An instance of one run.
@@ -49,17 +52,15 @@ impl PythonPolicy {
     /// The policy as one of a simulation.
     ///
     /// # Errors
-    /// A trigger is unknown.
+    /// An event or a field is unknown.
     pub(crate) fn contender(self, failed: &FirstException) -> PyResult<(Contender, PolicyRecord)> {
         let description = Description {
             name: self.name.clone(),
             version: "python".to_owned(),
             every: self.every_us.map(Micros),
+            when_empty: self.when_empty,
             on: triggers(&self.name, &self.on)?,
-            wants: WindowFields {
-                residents: self.residents,
-                ..WindowFields::default()
-            },
+            wants: fields(&self.name, &self.wants)?,
             ..Description::default()
         };
         let record = PolicyRecord::native(&description);
@@ -136,11 +137,31 @@ fn triggers(name: &str, words: &[String]) -> PyResult<Triggers> {
             "arrival" => on.arrival = true,
             "worker-idle" => on.worker_idle = true,
             "completion" => on.completion = true,
+            "evidence" => on.evidence = true,
             _ => {
-                let reason = format!("`{word}`, must be arrival, worker-idle or completion");
+                let reason =
+                    format!("`{word}`, must be arrival, worker-idle, completion or evidence");
                 return Err(wrong(&format!("policies: {name}: on"), reason));
             }
         }
     }
     Ok(on)
+}
+
+fn fields(name: &str, words: &[String]) -> PyResult<WindowFields> {
+    let mut wants = WindowFields::default();
+    for word in words {
+        match word.as_str() {
+            "evidence" => wants.evidence = true,
+            "completions" => wants.completions = true,
+            "placed" => wants.placed = true,
+            "residents" => wants.residents = true,
+            _ => {
+                let reason =
+                    format!("`{word}`, must be evidence, completions, placed or residents");
+                return Err(wrong(&format!("policies: {name}: wants"), reason));
+            }
+        }
+    }
+    Ok(wants)
 }

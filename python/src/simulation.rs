@@ -13,7 +13,7 @@ use switchyard_simulate::{Prepared, figure};
 
 use crate::buffers;
 use crate::error::{refused, wrong};
-use crate::interrupt::{Cancelled, cancellable, detached};
+use crate::interrupt::{Cancelled, Progress, cancellable, detached};
 use crate::options::Options;
 use crate::policy::FirstException;
 
@@ -41,7 +41,8 @@ pub(crate) fn simulate(py: Python<'_>, options: Options) -> PyResult<Simulation>
     let own = options.python_policies.into_iter();
     let own = own.map(|policy| Ok((policy.position, policy.contender(&failed)?)));
     let own: Vec<_> = own.collect::<PyResult<_>>()?;
-    let (prepared, data) = detached(py, &cancelled, || {
+    let progress = Progress::new(options.progress);
+    let (prepared, data) = detached(py, &cancelled, &progress, || {
         let prepared = match compiled {
             Some(loader) => Prepared::with_loader(request, loader),
             None => Prepared::try_new(request),
@@ -54,7 +55,8 @@ pub(crate) fn simulate(py: Python<'_>, options: Options) -> PyResult<Simulation>
         for contender in &mut prepared.contenders.list {
             *contender = cancellable(contender, &cancelled);
         }
-        let data = pool(threads)?.install(|| prepared.run(command, &|| ()));
+        progress.begin(prepared.runs());
+        let data = pool(threads)?.install(|| prepared.run(command, &|| progress.advance()));
         raised(&failed)?;
         Ok((prepared, data.map_err(refused)?))
     })?;
@@ -139,7 +141,7 @@ impl Simulation {
                 return Err(wrong("rows", reason));
             }
         };
-        let table = detached(py, &self.cancelled, || {
+        let table = detached(py, &self.cancelled, &Progress::default(), || {
             let rows = pool(self.threads)?.install(|| self.prepared.rows(kind));
             raised(&self.failed)?;
             rows.map_err(refused)

@@ -13,10 +13,11 @@ use switchyard_sim::stepped::Stepped;
 use switchyard_sim::{Observer, Scenario};
 use switchyard_simulate::Prepared;
 
+use crate::catalog::CatalogView;
 use crate::error::{refused, wrong};
 use crate::options::Options;
 use crate::plan::RawPlan;
-use crate::window::{CatalogView, WindowView};
+use crate::window::WindowView;
 
 /// Requests that ended in a slot: in time, late, without an answer.
 pub(crate) type Ends = (u64, u64, u64);
@@ -75,8 +76,10 @@ impl SteppedRun {
     fn new(py: Python<'_>, options: Options, slot_us: u64) -> PyResult<Self> {
         let seed = options.first_seed();
         let wants = WindowFields {
+            evidence: true,
+            placed: true,
             residents: true,
-            ..WindowFields::default()
+            completions: false,
         };
         py.detach(|| {
             let scenario = scenario(&options)?;

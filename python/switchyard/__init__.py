@@ -13,7 +13,7 @@ from ._native import CompiledPolicies, Error, __version__
 from ._result import Result
 from ._simulate import Policy, reference_profile, simulate
 from .files import Profile, Recording, read_profile, read_recording
-from .policy import Plan, PythonPolicy
+from .policy import Lane, Plan, PythonPolicy
 from .stepped import Stepped
 from .traces import Trace
 
@@ -21,6 +21,7 @@ __all__ = [
     "Columns",
     "CompiledPolicies",
     "Error",
+    "Lane",
     "Plan",
     "Policy",
     "Profile",

@@ -49,8 +49,8 @@ def _module(policy: PythonPolicy) -> str:
         raise Error(f"name: {policy.name!r}, must be at most 64 lower-case letters, digits and single hyphens, a letter first")
     sources = _sources.module_of(policy.make, policy.name)
     words = [repr(policy.name), policy.make.__name__]
-    words += [f"{field}={getattr(policy, field)!r}" for field in ["every_us", "residents"]]
-    words.append(f"on={list(policy.on)!r}")
+    words += [f"{field}={getattr(policy, field)!r}" for field in ["every_us", "when_empty"]]
+    words += [f"{field}={list(getattr(policy, field))!r}" for field in ["on", "wants"]]
     made = f"\n\nfrom switchyard.policy import PythonPolicy as _PythonPolicy\n\nPOLICY = _PythonPolicy({', '.join(words)})\n"
     return sources + made
 
@@ -58,7 +58,8 @@ def _module(policy: PythonPolicy) -> str:
 def _write(project: Path, name: str, text: str) -> None:
     """A project as `switchyard policy build` takes it."""
     shutil.copytree(_PACKAGE / "_component", project, ignore=shutil.ignore_patterns("__pycache__"))
-    shutil.copy(_PACKAGE / "policy.py", project / "switchyard" / "policy.py")
+    for shared in ["plan.py", "policy.py"]:
+        shutil.copy(_PACKAGE / shared, project / "switchyard" / shared)
     (project / "built_policy.py").write_text(text, encoding="utf-8")
     (project / "pyproject.toml").write_text(f'[project]\nname = "{name}"\n', encoding="utf-8")
     (project / "requirements.txt").write_text(f"{COMPONENTIZE_PY}\n", encoding="utf-8")

@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 import operator
 import os
-from collections.abc import Iterable, Mapping
+import sys
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -35,6 +37,9 @@ _DEFAULTS: dict[str, Any] = {
 _SEEDS_MAX, _WORKERS_MAX = 1_000, 10_000
 
 _THREADS_MAX = 1_024
+
+# Characters.
+_BAR_WIDTH = 40
 
 
 @dataclass(frozen=True)
@@ -71,6 +76,7 @@ def simulate(
     cold: bool = False,
     threads: int = 0,
     compiled: CompiledPolicies | None = None,
+    progress: bool | Callable[[int, int], object] = False,
 ) -> Result:
     """Runs policies on a workload in virtual time, all on the same arrivals.
 
@@ -78,7 +84,8 @@ def simulate(
     for bit. `seeds` is a number of runs with seeds from 1, or the seeds themselves. `workload` is a spec such
     as "poisson:400", the name of a JSON file, its contents as a dictionary, or a trace. `threads` is the number of
     threads that run, by default one per core; the interpreter's lock is free meanwhile.
-    `compiled` keeps compiled components between calls.
+    `compiled` keeps compiled components between calls. `progress` shows a bar, or is called with the number of runs that
+    are done and that of all runs.
 
     Raises `switchyard.Error` (a `ValueError`) if an input cannot be used.
     """
@@ -101,9 +108,33 @@ def simulate(
     options["policies"] = [policy._parts() if isinstance(policy, Policy) else policy for policy in listed if not _own(policy)]
     options["python_policies"] = [policy._options(at) for at, policy in enumerate(listed) if _own(policy)]
     options["threads"], options["compiled"] = whole("threads", threads, 0, _THREADS_MAX), compiled
+    if not isinstance(progress, bool) and not callable(progress):
+        raise Error(f"progress: {progress!r}, must be True, False or a function of two numbers")
+    options["progress"] = _Bar() if progress is True else progress or None
     shown = {"profile": os.fspath(profile), "workload": workload, "policies": listed, "seeds": numbers, **chosen}
     options["command"] = _call(shown)
-    return Result(_native.simulate(options))
+    with errors_of(workload):
+        return Result(_native.simulate(options))
+
+
+class _Bar:
+    """A bar of the runs that are done, on the standard error output."""
+
+    def __init__(self) -> None:
+        self.shown = -1
+
+    def __call__(self, done: int, count: int) -> None:
+        if done == self.shown:
+            return
+        self.shown = done
+        full = done * _BAR_WIDTH // count
+        end = "\n" if done == count else ""
+        print(f"\r[{'#' * full}{' ' * (_BAR_WIDTH - full)}] {done}/{count} runs", end=end, file=sys.stderr, flush=True)
+
+
+def errors_of(workload: Any) -> AbstractContextManager[None]:
+    """Errors about a trace name its rows."""
+    return workload.named() if isinstance(workload, Trace) else nullcontext()
 
 
 def _listed(policies: Any) -> list[str | Policy | PythonPolicy]:
@@ -145,6 +176,9 @@ def inputs(
     if isinstance(workload, Trace):
         workload = workload.to_workload()
     is_json = isinstance(workload, Mapping)
+    if not is_json and not isinstance(workload, (str, os.PathLike)):
+        way_out = "`switchyard.Trace.of_frame(frame)` makes a trace of columns"
+        raise Error(f"workload: {type(workload).__name__}, must be a spec, a JSON file, a dictionary or a Trace; {way_out}")
     unknown = set(chosen) - set(_DEFAULTS)
     if unknown:
         raise TypeError(f"{', '.join(sorted(unknown))}: unknown, must be one of {', '.join(_DEFAULTS)}")
@@ -161,6 +195,7 @@ def inputs(
         "command": "",
         "threads": 0,
         "compiled": None,
+        "progress": None,
         "profile": Path(profile),
         "workload": json.dumps(workload) if is_json else os.fspath(workload),
         "workload_is_json": is_json,

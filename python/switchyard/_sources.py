@@ -87,7 +87,7 @@ class _Sources:
         if isinstance(value, ModuleType):
             use.module(node, value.__name__)
             line = f"import {value.__name__} as {name}"
-        elif getattr(value, "__module__", None) == _policy.__name__ and getattr(_policy, name, None) is value:
+        elif name in _policy.__all__ and getattr(_policy, name) is value:
             line = f"from switchyard.policy import {name}"
         elif value is Error:
             line = f"from switchyard import Error as {name}"

@@ -5,12 +5,12 @@ from __future__ import annotations
 import argparse
 import time
 from collections.abc import Callable
-from typing import NamedTuple
+from pathlib import Path
+from typing import Any, NamedTuple
 
-import numpy as np
-
+from ._environments import Env, VectorEnv
 from ._simulate import reference_profile
-from .gym import SchedulingEnv, SchedulingVectorEnv
+from .gym import RouterEnv, RouterVectorEnv, SchedulingEnv, SchedulingVectorEnv
 from .policy import Plan
 from .stepped import Stepped
 
@@ -40,11 +40,22 @@ class Rate(NamedTuple):
 def rates(workload: str, slot_us: int, envs: int, seconds: float) -> dict[str, Rate]:
     """Steps per second, resets included, with random actions."""
     profile, options = reference_profile(), {"slot_us": slot_us, "seconds": 60}
+    router = {**options, **_router(profile, workload)}
     return {
         "one environment": _one(SchedulingEnv(profile, workload, **options), seconds),
         f"{envs} environments in one": _many(SchedulingVectorEnv(envs, profile, workload, **options), seconds),
+        "one router": _one(RouterEnv(profile, workload, **router), seconds),
+        f"{envs} routers in one": _many(RouterVectorEnv(envs, profile, workload, **router), seconds),
         "Stepped without plans": _slots(lambda: Stepped(profile, workload, **options), seconds),
     }
+
+
+def _router(profile: Path, workload: str) -> dict[str, Any]:
+    """Two instances of the first app."""
+    catalog = Stepped(profile, workload, workers=2, seconds=1).catalog
+    workers = [worker["name"] for worker in catalog.workers]
+    variants = [catalog.variants[at]["name"] for at in catalog.variants_of(0)]
+    return {"app": catalog.apps[0]["name"], "instances": dict(zip(workers, variants)), "workers": 2}
 
 
 def _timed(steps: Callable[[], int], seconds: float) -> Rate:
@@ -55,9 +66,9 @@ def _timed(steps: Callable[[], int], seconds: float) -> Rate:
     return Rate(count / (time.process_time() - core_began), count / (time.perf_counter() - began))
 
 
-def _one(env: SchedulingEnv, seconds: float) -> Rate:
-    random = np.random.default_rng(1)
-    actions = [random.integers(0, env.action_space.nvec) for _ in range(_DRAWN)]
+def _one(env: Env, seconds: float) -> Rate:
+    env.action_space.seed(1)
+    actions = [env.action_space.sample() for _ in range(_DRAWN)]
     env.reset(seed=1)
 
     def steps() -> int:
@@ -69,10 +80,9 @@ def _one(env: SchedulingEnv, seconds: float) -> Rate:
     return _timed(steps, seconds)
 
 
-def _many(env: SchedulingVectorEnv, seconds: float) -> Rate:
-    random = np.random.default_rng(1)
-    shape = env.action_space.shape
-    actions = [random.integers(0, env.single_action_space.nvec, shape) for _ in range(_DRAWN // env.num_envs + 1)]
+def _many(env: VectorEnv, seconds: float) -> Rate:
+    env.action_space.seed(1)
+    actions = [env.action_space.sample() for _ in range(_DRAWN // env.num_envs + 1)]
     env.reset(seed=1)
 
     def steps() -> int:

@@ -9,6 +9,8 @@
 
 `evaluate` has the interface of OpenEvolve: an evaluation file needs one line,
 `from switchyard.evaluate import evaluate`.
+
+`python -m switchyard.evaluate` prints the seconds of a call.
 """
 
 from __future__ import annotations
@@ -19,6 +21,7 @@ import os
 import traceback
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -98,7 +101,8 @@ class Evaluator:
 
     `train` and `held_out` are cases, or workloads as `simulate` takes them. `score` never runs a held-out trace.
     A policy is a name of a bundled one, a file `*.wasm`, a `Policy` with settings, a `PythonPolicy`, or a function
-    that takes a `Catalog` and returns a callable from `Window` to `Plan`. Compiled code is kept.
+    that takes a `Catalog` and returns a callable from `Window` to `Plan`. Compiled code is kept, for all evaluators
+    of a process.
     """
 
     def __init__(
@@ -113,7 +117,7 @@ class Evaluator:
         self._train, self._held_out = _cases("train", train), _cases("held_out", held_out)
         self._seeds, self._held_out_seeds = list(seeds), list(held_out_seeds)
         self._threads = threads
-        self._compiled = CompiledPolicies()
+        self._compiled = _compiled()
         self.held_out_calls = 0
         """Calls of `held_out_score`. A policy that is chosen by them is fitted to them."""
 
@@ -166,6 +170,12 @@ class Evaluator:
             if not isinstance(entered, PythonPolicy):
                 raise
             return _failed(error, seeds, is_held_out=is_held_out)
+
+
+@cache
+def _compiled() -> CompiledPolicies:
+    """Compiled code of this process."""
+    return CompiledPolicies()
 
 
 _DEFAULT: list[Evaluator] = []
@@ -270,3 +280,13 @@ def _program(path: str | os.PathLike[str]) -> str | Callable[..., Any]:
     if not callable(make):
         raise Error(f"{name}: has no function or class `make`, which takes a Catalog")
     return make
+
+
+def _main() -> None:
+    from ._score_speed import main
+
+    main()
+
+
+if __name__ == "__main__":
+    _main()

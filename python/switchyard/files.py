@@ -68,6 +68,10 @@ class Profile:
         if len(counts) != 1:
             raise Error(f"{name}: columns have {sorted(counts)} rows, must have the same number")
         [count] = counts
+        for field, values in columns.items():
+            for row, value in enumerate(values, 1):
+                if isinstance(value, float) and np.isinf(value):
+                    raise Error(f"{name}: row {row}: {field}: {value}, must be a finite number, or NaN where there is none")
         old = self.data[name] if len(self.data[name]) == count else [{}] * count
         rows = []
         for at, kept in enumerate(old):

@@ -1,54 +1,43 @@
 """The simulator as environments of Gymnasium (`pip install switchyard[gym]`).
 
-`python -m switchyard.gym` prints their steps per second.
+    env = gymnasium.make("switchyard-v0", profile=profile, workload="poisson:200")
+
+`switchyard-v0` is `SchedulingEnv`, `switchyard-router-v0` is `RouterEnv`. `python -m switchyard.gym` prints their steps
+per second.
 """
 
 from __future__ import annotations
 
 import os
-import struct
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import gymnasium
 import numpy as np
-from gymnasium.utils import seeding
-from gymnasium.vector import AutoresetMode
-from gymnasium.vector.utils import batch_space
 
 from . import _native
+from ._environments import Env, Runs, VectorEnv
 from ._native import Error
-from ._simulate import inputs, whole
+from ._simulate import errors_of, inputs, whole
 from .policy import Catalog
 from .stepped import check
 from .traces import Trace
 
-__all__ = ["SchedulingEnv", "SchedulingVectorEnv"]
-
-# Seeds of runs are drawn below this.
-_SEEDS = 2**31
+__all__ = ["RouterEnv", "RouterVectorEnv", "SchedulingEnv", "SchedulingVectorEnv"]
 
 _ENVS_MAX = 65_536
 
-# Requests in time, late, without an answer; the time.
-_SLOT = struct.Struct("4q")
+
+def _scheduling(count: int, profile: Any, workload: Any, slot_us: int, options: Mapping[str, Any]) -> Runs:
+    check(slot_us, options)
+    with errors_of(workload):
+        native = _native.Environments(inputs(profile, workload, [1], **options), slot_us, count)
+    catalog = Catalog(native.catalog)
+    choices = [len(catalog.variants) + 1] * len(catalog.workers)
+    return Runs(native, gymnasium.spaces.MultiDiscrete(choices), np.int64, count)
 
 
-class _Runs:
-    """The runs of an environment, and its spaces."""
-
-    def __init__(self, count: int, profile: Any, workload: Any, slot_us: int, options: Mapping[str, Any]) -> None:
-        check(slot_us, options)
-        self.native = _native.Environments(inputs(profile, workload, [1], **options), slot_us, count)
-        self.duration_us = self.native.duration_us
-        self.catalog = catalog = Catalog(self.native.catalog)
-        self.observations = gymnasium.spaces.Box(-np.inf, np.inf, (self.native.observation_size,), np.float32)
-        choices = [len(catalog.variants) + 1] * len(catalog.workers)
-        self.actions = gymnasium.spaces.MultiDiscrete(choices)
-        self.idle = bytes(8 * len(choices) * count)
-
-
-class SchedulingEnv(gymnasium.Env):
+class SchedulingEnv(Env):
     """Chooses a variant for each idle worker, slot by slot.
 
     Action: a number per worker. 0 waits; N runs variant N - 1 of the catalog on the oldest pending requests of
@@ -62,8 +51,6 @@ class SchedulingEnv(gymnasium.Env):
     arrivals end. `reset(seed=N)` gives the arrivals of seed N of `switchyard.simulate`.
     """
 
-    metadata = {"render_modes": []}
-
     def __init__(
         self,
         profile: str | os.PathLike[str],
@@ -72,39 +59,11 @@ class SchedulingEnv(gymnasium.Env):
         slot_us: int = 10_000,
         **options: Any,
     ) -> None:
-        self._runs = _Runs(1, profile, workload, slot_us, options)
-        self._step, self._duration_us = self._runs.native.step, self._runs.duration_us
-        self.observation_space, self.action_space = self._runs.observations, self._runs.actions
-
-    @property
-    def catalog(self) -> Catalog:
-        """Apps, variants and workers, whose positions actions and observations have."""
-        return self._runs.catalog
-
-    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[np.ndarray, dict[str, Any]]:
-        super().reset(seed=seed)
-        drawn = int(self.np_random.integers(_SEEDS)) if seed is None else seed
-        observation, slot = self._step(self._runs.idle, [(0, drawn)])
-        in_time, late, unanswered, now_us = _SLOT.unpack(slot)
-        info = {"now_us": now_us, "in_time": in_time, "late": late, "unanswered": unanswered}
-        return np.frombuffer(observation, np.float32), info
-
-    def step(self, action: Any) -> tuple[np.ndarray, float, bool, bool, dict[str, Any]]:
-        observation, slot = self._step(np.asarray(action, np.int64).tobytes(), [])
-        in_time, late, unanswered, now_us = _SLOT.unpack(slot)
-        info = {"now_us": now_us, "in_time": in_time, "late": late, "unanswered": unanswered}
-        reward = float(in_time - late - unanswered)
-        return np.frombuffer(observation, np.float32), reward, False, now_us >= self._duration_us, info
+        super().__init__(_scheduling(1, profile, workload, slot_us, options))
 
 
-class SchedulingVectorEnv(gymnasium.vector.VectorEnv):
-    """`num_envs` environments as `SchedulingEnv`, of one profile and workload, which one call steps.
-
-    Seeds and the reset after an episode are those of `gymnasium.vector.SyncVectorEnv`: the step after the last one
-    of an episode ignores its action and begins another episode.
-    """
-
-    metadata = {"render_modes": [], "autoreset_mode": AutoresetMode.NEXT_STEP}
+class SchedulingVectorEnv(VectorEnv):
+    """`num_envs` environments as `SchedulingEnv`, of one profile and workload, which one call steps."""
 
     def __init__(
         self,
@@ -115,46 +74,125 @@ class SchedulingVectorEnv(gymnasium.vector.VectorEnv):
         slot_us: int = 10_000,
         **options: Any,
     ) -> None:
-        self.num_envs = whole("num_envs", num_envs, 1, _ENVS_MAX)
-        self._runs = _Runs(num_envs, profile, workload, slot_us, options)
-        self.single_observation_space, self.single_action_space = self._runs.observations, self._runs.actions
-        self.observation_space = batch_space(self.single_observation_space, num_envs)
-        self.action_space = batch_space(self.single_action_space, num_envs)
-        self._randoms = [seeding.np_random(None)[0] for _ in range(num_envs)]
-        self._ended = np.zeros(num_envs, dtype=bool)
-        # Gymnasium's sign that an info is of every environment.
-        self._every = np.ones(num_envs, dtype=bool)
+        count = whole("num_envs", num_envs, 1, _ENVS_MAX)
+        super().__init__(count, _scheduling(count, profile, workload, slot_us, options))
 
-    def reset(
-        self, *, seed: int | list[int | None] | None = None, options: dict[str, Any] | None = None
-    ) -> tuple[np.ndarray, dict[str, Any]]:
-        seeds = [seed + at for at in range(self.num_envs)] if isinstance(seed, int) else seed or [None] * self.num_envs
-        if len(seeds) != self.num_envs:
-            raise Error(f"seed: {len(seeds)} seeds, must be {self.num_envs}")
-        self._ended[:] = False
-        observations, _, infos = self._step(self._runs.idle, [(at, self._seed(at, own)) for at, own in enumerate(seeds)])
-        return observations, infos
 
-    def _seed(self, at: int, seed: int | None = None) -> int:
-        """The seed of the next episode."""
-        if seed is None:
-            return int(self._randoms[at].integers(_SEEDS))
-        self._randoms[at] = seeding.np_random(seed)[0]
-        return seed
+class _Router:
+    """The instances of a router and its slots."""
 
-    def step(self, actions: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, dict[str, Any]]:
-        resets = [(int(at), self._seed(at)) for at in np.flatnonzero(self._ended)] if self._ended.any() else []
-        observations, rewards, infos = self._step(np.asarray(actions, np.int64).tobytes(), resets)
-        self._ended = infos["now_us"] >= self._runs.duration_us
-        return observations, rewards, np.zeros(self.num_envs, dtype=bool), self._ended.copy(), infos
+    def __init__(
+        self,
+        count: int,
+        profile: Any,
+        workload: Any,
+        app: str,
+        instances: Mapping[str, str],
+        slot_us: int,
+        capacity: int,
+        batch_max: int,
+        extended: bool,
+        options: Mapping[str, Any],
+    ) -> None:
+        check(slot_us, options)
+        self.instances, self.batch_max = dict(instances), whole("batch_max", batch_max, 1, 4_096)
+        router = {
+            "app": app,
+            "instances": list(self.instances.items()),
+            "extended": bool(extended),
+            "capacity": whole("capacity", capacity, 1, 4_096),
+            "batch_max": self.batch_max,
+            # Arrivals per second that an observation shows as 1.
+            "rate_scale": 1_000.0,
+        }
+        with errors_of(workload):
+            self.native = _native.Routers(inputs(profile, workload, [1], **options), slot_us, count, router)
+        self.workload = workload if isinstance(workload, str) else type(workload).__name__
+        # Numbers beyond these bounds are allowed: only their differences matter.
+        actions = gymnasium.spaces.Box(-10.0, 10.0, (len(self.instances),), np.float32)
+        self.runs = Runs(self.native, actions, np.float32, count)
 
-    def _step(self, actions: bytes, resets: list[tuple[int, int]]) -> tuple[np.ndarray, np.ndarray, dict[str, Any]]:
-        buffer, slots = self._runs.native.step(actions, resets)
-        observations = np.frombuffer(buffer, np.float32).reshape(self.num_envs, -1)
-        in_time, late, unanswered, now_us = np.frombuffer(slots, np.int64).reshape(self.num_envs, 4).T
-        rewards = (in_time - late - unanswered).astype(np.float64)
-        infos = {"now_us": now_us, "in_time": in_time, "late": late, "unanswered": unanswered}
-        return observations, rewards, {**infos, **{f"_{name}": self._every for name in infos}}
+    def weights(self, layers: Iterable[tuple[Any, Any]], seed: int, command: str) -> bytes:
+        plain = []
+        for weights, biases in layers:
+            # As of `torch.nn.Linear`: a row per output.
+            by_output = np.asarray(weights, dtype="f4")
+            if by_output.ndim != 2:
+                raise Error(f"layers: weights have {by_output.ndim} dimensions, must have 2: outputs, inputs")
+            plain.append((by_output.T.ravel().tolist(), np.asarray(biases, dtype="f4").ravel().tolist()))
+        return self.native.weights(plain, self.workload, seed, command)
+
+    def settings(self, weights: str) -> dict[str, Any]:
+        batches = {variant: [1, self.batch_max] for variant in self.instances.values()}
+        return {"weights": weights, "instances": self.instances, "batches": batches}
+
+
+class RouterEnv(Env):
+    """Chooses the shares of an app's arrivals, slot by slot, as the policy `ppo-router` does.
+
+    `instances` are names of workers, each with the variant that runs there; `capacity` requests fit an instance, with
+    those in service. `workload` should be of the app alone.
+
+    Action: a number per instance, whose softmax are the shares. Observation: that of `ppo-router`, with `extended`
+    also the changes of the instances and recent arrivals. Reward: accuracies of answers in time, minus late ones and
+    requests without an answer.
+    """
+
+    def __init__(
+        self,
+        profile: str | os.PathLike[str],
+        workload: str | os.PathLike[str] | Mapping[str, Any] | Trace,
+        *,
+        app: str,
+        instances: Mapping[str, str],
+        slot_us: int = 25_000,
+        capacity: int = 31,
+        batch_max: int = 1,
+        extended: bool = True,
+        **options: Any,
+    ) -> None:
+        self._router = _Router(1, profile, workload, app, instances, slot_us, capacity, batch_max, extended, options)
+        super().__init__(self._router.runs)
+
+    def weights(self, layers: Sequence[tuple[Any, Any]], seed: int = 0, command: str = "switchyard.gym.RouterEnv") -> bytes:
+        """The contents of a file of weights for `ppo-router`, of layers with tanh between them: weights, a row per
+        output, and biases.
+        """
+        return self._router.weights(layers, seed, command)
+
+    def settings(self, weights: str) -> dict[str, Any]:
+        """The settings of `ppo-router` for these instances; `weights` is a file in the policy's folder."""
+        return self._router.settings(weights)
+
+
+class RouterVectorEnv(VectorEnv):
+    """`num_envs` environments as `RouterEnv`, which one call steps."""
+
+    def __init__(
+        self,
+        num_envs: int,
+        profile: str | os.PathLike[str],
+        workload: str | os.PathLike[str] | Mapping[str, Any] | Trace,
+        *,
+        app: str,
+        instances: Mapping[str, str],
+        slot_us: int = 25_000,
+        capacity: int = 31,
+        batch_max: int = 1,
+        extended: bool = True,
+        **options: Any,
+    ) -> None:
+        count = whole("num_envs", num_envs, 1, _ENVS_MAX)
+        router = _Router(count, profile, workload, app, instances, slot_us, capacity, batch_max, extended, options)
+        super().__init__(count, router.runs)
+
+
+for _name, _env, _vector_env in [
+    ("switchyard-v0", SchedulingEnv, SchedulingVectorEnv),
+    ("switchyard-router-v0", RouterEnv, RouterVectorEnv),
+]:
+    if _name not in gymnasium.registry:
+        gymnasium.register(_name, entry_point=_env, vector_entry_point=_vector_env)
 
 
 def _main() -> None:

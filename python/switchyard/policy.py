@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -26,13 +26,16 @@ import numpy as np
 
 from . import _native
 from ._native import Error
+from .plan import Dispatch, Lane, Plan, Route
 
-__all__ = ["Catalog", "Dispatch", "Plan", "PythonPolicy", "Window"]
+__all__ = ["OUTCOMES", "Catalog", "Dispatch", "Lane", "Plan", "PythonPolicy", "Route", "Window"]
 
-# Past the end of any queue: the end.
-_LAST = 2**32 - 1
+OUTCOMES = ("in_time", "late", "rejected", "dropped", "failed", "cancelled")
+"""How requests ended, by the numbers of `window.completions.outcome`."""
 
-_EVENTS = ("arrival", "worker-idle", "completion")
+_EVENTS = ("arrival", "worker-idle", "completion", "evidence")
+
+_FIELDS = ("evidence", "completions", "placed", "residents")
 
 # Exact in a double.
 _US_MAX = 2**53
@@ -44,8 +47,9 @@ class PythonPolicy:
 
     `make` is called with a `Catalog` at the beginning of each run and returns a callable that takes a `Window`
     and returns a `Plan`, or None for no decision. It must decide by its inputs alone: a simulation runs again
-    for `requests()`. Its windows open every `every_us` microseconds and on the events of `on`: "arrival",
-    "worker-idle", "completion". `residents` asks for the column of the same name.
+    for `requests()`. Its windows open every `every_us` microseconds, with `when_empty` also while nothing is
+    pending, and on the events of `on`: "arrival", "worker-idle", "completion", "evidence". `wants` names tables that
+    are empty otherwise: "evidence", "completions", "placed", "residents".
 
     A plan is checked as in the server: a plan that breaks a rule is refused whole, counted as a fault, and the
     fallback serves the window. An exception ends the simulation.
@@ -55,16 +59,18 @@ class PythonPolicy:
     make: Callable[[Catalog], Callable[[Window], Plan | None]]
     every_us: int | None = None
     on: Sequence[str] = ("arrival", "worker-idle")
-    residents: bool = False
+    wants: Sequence[str] = ()
+    when_empty: bool = False
 
     def __post_init__(self) -> None:
         if not callable(self.make):
             raise Error(f"policies: {self.name}: make: {self.make!r}, must be a function or class that takes a Catalog")
         if self.every_us is not None and (not isinstance(self.every_us, int) or not 1 <= self.every_us <= _US_MAX):
             raise Error(f"policies: {self.name}: every_us: {self.every_us}, must be a whole number from 1 to {_US_MAX}")
-        for event in self.on:
-            if event not in _EVENTS:
-                raise Error(f"policies: {self.name}: on: `{event}`, must be arrival, worker-idle or completion")
+        for field, given, known in [("on", self.on, _EVENTS), ("wants", self.wants, _FIELDS)]:
+            for word in [given] if isinstance(given, str) else given:
+                if word not in known or isinstance(given, str):
+                    raise Error(f"policies: {self.name}: {field}: {word!r}, must be a list of {', '.join(known)}")
 
     def build(self, out: str | os.PathLike[str] | None = None) -> Path:
         """Builds a WebAssembly component with the same decisions, by default `NAME.wasm`. Returns its file.
@@ -96,74 +102,18 @@ class PythonPolicy:
             "name": self.name,
             "make": make,
             "every_us": self.every_us,
+            "when_empty": bool(self.when_empty),
             "on": list(self.on),
-            "residents": self.residents,
+            "wants": list(self.wants),
         }
 
 
-@dataclass(frozen=True)
-class Dispatch:
-    """A batch of whole requests for a worker; ids and indices as in the window and the catalog."""
-
-    worker: int
-    variant: int
-    requests: Sequence[int]
-    exit: int
-    place: int
-
-
-class Plan:
-    """The decisions of one window. Requests that it does not name stay pending."""
-
-    def __init__(self) -> None:
-        self.dispatches: list[Dispatch] = []
-        self.revokes: list[int] = []
-        self.rejects: list[int] = []
-        self.wake_us: int | None = None
-
-    def dispatch(self, worker: int, variant: int, requests: Iterable[int], exit: int, place: int = _LAST) -> None:
-        """Queues a batch on a worker, which an exit of the variant answers; `place` 0 is the head of the queue."""
-        self.dispatches.append(
-            Dispatch(
-                _index("worker", worker),
-                _index("variant", variant),
-                _ids(requests),
-                _index("exit", exit),
-                _index("place", place),
-            )
-        )
-
-    def reject(self, requests: Iterable[int]) -> None:
-        """Refuses requests."""
-        self.rejects.extend(_ids(requests))
-
-    def wake(self, at_us: int) -> None:
-        """Opens a window at this time."""
-        if not 0 <= at_us < 2**64:
-            raise Error(f"plan: wake: {at_us}, must be a time in microseconds from 0 on")
-        self.wake_us = int(at_us)
-
-
-def _index(field: str, value: int) -> int:
-    """A position; whether it is one of the catalog is checked with the plan."""
-    number = int(value)
-    if number != value or not 0 <= number <= _LAST:
-        raise Error(f"plan: {field}: {value}, must be a whole number from 0 to {_LAST}")
-    return number
-
-
-def _ids(requests: Iterable[int]) -> list[int]:
-    if isinstance(requests, np.ndarray):
-        requests = requests.tolist()
-    ids = [int(request) for request in requests]
-    for row, (number, given) in enumerate(zip(ids, requests)):
-        if number != given or not 0 <= number < 2**64:
-            raise Error(f"plan: requests[{row}]: {given}, must be a number of `window.requests.id`")
-    return ids
-
-
 class Catalog:
-    """Apps, variants and workers, in lists whose positions are the indices of windows and plans."""
+    """Apps, variants and workers, in lists whose positions are the indices of windows and plans.
+
+    The fields are those of the contract (`wit/0.2/scheduling.wit`), with units in their names: an exit has
+    `after_stage` and `accuracy` (None: unknown), a worker its `queue_max`, `parked_max` and what it `can` run.
+    """
 
     def __init__(self, native: _native.Catalog) -> None:
         self._native = native
@@ -171,16 +121,39 @@ class Catalog:
         self.apps: list[dict[str, Any]] = data["apps"]
         self.variants: list[dict[str, Any]] = data["variants"]
         self.workers: list[dict[str, Any]] = data["workers"]
+        self.kinds: list[str] = data["kinds"]
+        """Kinds of workers, whose positions the profile has."""
+        self.percentile: float = data["percentile"]
+        """Of the latencies, 0 to 1."""
+
+    @cached_property
+    def profile(self) -> list[dict[str, Any]]:
+        """The latencies: `kind`, `variant`, `from_stage`, `to_stage`, `exit` (None: parked), `batch`, `latency_us`,
+        `energy_uj`.
+        """
+        return json.loads(self._native.profile_json())
+
+    @cached_property
+    def loads(self) -> list[dict[str, Any]]:
+        """The times to load a variant: `kind`, `variant`, `latency_us`."""
+        return json.loads(self._native.loads_json())
 
     def variants_of(self, app: int) -> list[int]:
         """The indices of an app's variants."""
         name = self.apps[app]["name"]
         return [at for at, variant in enumerate(self.variants) if variant["app"] == name]
 
-    def latency_us(self, worker: int, variant: int, batch: int, exit: int | None = None) -> int | None:
+    def latency_us(self, worker: int, variant: int, batch: int, exit: int | None = None, from_stage: int = 0) -> int | None:
         """The profiled time of a batch, by default to the last exit; None if the profile lacks it."""
-        last = len(self.variants[variant]["exits"]) - 1
-        return self._native.latency_us(worker, variant, last if exit is None else exit, batch)
+        exits = self.variants[variant]["exits"]
+        chosen = len(exits) - 1 if exit is None else exit
+        if not 0 <= chosen < len(exits):
+            return None
+        return self._native.latency_us(worker, variant, from_stage, exits[chosen]["after_stage"], chosen, batch)
+
+    def parked_latency_us(self, worker: int, variant: int, batch: int, to_stage: int, from_stage: int = 0) -> int | None:
+        """The profiled time of a batch whose requests are parked after `to_stage` stages."""
+        return self._native.latency_us(worker, variant, from_stage, to_stage, None, batch)
 
     def last_exit(self, variant: int) -> int:
         """The last exit of a variant."""
@@ -204,9 +177,23 @@ class _Table:
 
 
 class Window:
-    """A window. `requests` are pending, oldest first: `id`, `app`, `arrival_us`, `deadline_us`, `priority`,
-    `min_accuracy`. `workers`, in the catalog's order: `busy_until_us`, `free_at_us`, `running_variant`, `queued`,
-    `free_memory`, `up`. `residents`, if asked for: `worker`, `variant`.
+    """A window. Its tables have columns of equal lengths:
+
+    - `requests`, pending, oldest first: `id`, `app`, `arrival_us`, `deadline_us`, `priority`, `min_accuracy`, `cost` in
+      rows of the profile
+    - `progress` of those that are parked: `index` in `requests`, `worker`, `variant`, `stages_run`
+    - `workers`, in the catalog's order: `busy_until_us`, `free_at_us`, `running_since_us`, `running_variant`, `queued`,
+      `parked`, `free_memory`, `up`, `incarnation`
+
+    With `wants` of the policy also:
+
+    - `evidence` that is ready: `index` in `requests`; `counts`, one per class of the app, request by request
+    - `placed`, requests of batches and lanes: `id`, `app`, `arrival_us`, `deadline_us`, `worker`, `variant`, `batch`,
+      `state` (0 in a lane, 1 queued, 2 running)
+    - `completions` since the last window: `id`, `app`, `outcome` (in `OUTCOMES`), `variant`, `exit`, `latency_us`
+    - `residents`: `worker`, `variant`
+
+    2**32 - 1 is no variant or exit. `because` names the causes of the window.
     """
 
     def __init__(self, native: _native.Window) -> None:
@@ -215,9 +202,26 @@ class Window:
         self._native = native
         self.requests = _Table(native, "requests")
         self.workers = _Table(native, "workers")
-        self.residents = _Table(native, "residents")
+
+    def __getattr__(self, name: str) -> _Table:
+        # Tables that few policies read.
+        if name not in ("progress", *_FIELDS):
+            raise AttributeError(f"window: has no {name}")
+        table = _Table(self._native, name)
+        setattr(self, name, table)
+        return table
+
+    @cached_property
+    def because(self) -> list[str]:
+        """Causes: "periodic", "arrival", "worker-idle", "completion", "evidence", "wake", "changed", "workers"."""
+        return self._native.because
 
     @cached_property
     def arrival_rate(self) -> np.ndarray:
         """Requests per second of each app over the last 500 ms."""
         return _Table(self._native, "apps").arrival_rate
+
+    @cached_property
+    def slowdown(self) -> np.ndarray:
+        """Observed over profiled latency of each kind of workers; empty while predictions keep to the profile."""
+        return _Table(self._native, "kinds").slowdown

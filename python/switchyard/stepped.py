@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from . import _native
 from ._native import Error
-from ._simulate import inputs, whole
+from ._simulate import errors_of, inputs, whole
 from .policy import Catalog, Plan, Window
 from .traces import Trace
 
@@ -52,7 +52,8 @@ class Stepped:
         **options: Any,
     ) -> None:
         check(slot_us, options)
-        self._native = _native.SteppedRun(inputs(profile, workload, [seed], **options), slot_us)
+        with errors_of(workload):
+            self._native = _native.SteppedRun(inputs(profile, workload, [seed], **options), slot_us)
         self.catalog = Catalog(self._native.catalog)
         self.duration_us: int = self._native.duration_us
         self.ends = Ends(0, 0, 0)

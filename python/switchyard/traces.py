@@ -12,7 +12,9 @@ from __future__ import annotations
 import csv
 import json
 import os
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
@@ -24,7 +26,7 @@ from ._native import Error
 if TYPE_CHECKING:
     import pandas
 
-__all__ = ["Trace", "read_azure_functions", "read_azure_llm", "read_burstgpt", "read_csv", "read_mooncake"]
+__all__ = ["Trace", "read_azure_functions", "read_azure_llm", "read_burstgpt", "read_csv", "read_mooncake", "read_rates"]
 
 _UNITS_US = {"s": 1e6, "ms": 1e3, "us": 1.0, "ns": 1e-3}
 
@@ -32,6 +34,9 @@ _UNITS_US = {"s": 1e6, "ms": 1e3, "us": 1.0, "ns": 1e-3}
 _US_MAX = 2**53
 
 _MINUTES_A_DAY = 1_440
+
+# Of the simulator.
+_UNKNOWN_APP = re.compile(r"unknown app `(?P<app>.*)`; the catalog has (?P<known>.*)")
 
 
 class Trace:
@@ -114,6 +119,19 @@ class Trace:
                 for row, value in zip(rows, getattr(self, name).tolist()):
                     row[name] = value
         return _workload({"requests": rows})
+
+    @contextmanager
+    def named(self) -> Iterator[None]:
+        """An error about an app of this trace gets the row that has it."""
+        try:
+            yield
+        except Error as error:
+            found = _UNKNOWN_APP.search(str(error))
+            if found is None or self.app is None or found["app"] not in self.app:
+                raise
+            row = self.app.index(found["app"]) + 1
+            way_out = "rename them with `renamed({...})`"
+            raise Error(f"{self.source}: row {row}: app: {found['app']!r}, must be one of {found['known']}; {way_out}") from None
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Writes the workload, for `switchyard simulate --workload PATH`; the name must end in `.json`."""
@@ -237,6 +255,23 @@ def read_azure_functions(path: str | os.PathLike[str], functions: int | None = N
     return _workload({"interval_s": 60, "qps": rates.tolist()})
 
 
+def read_rates(path: str | os.PathLike[str], column: str | None = None, interval_s: float = 1.0) -> dict[str, Any]:
+    """Requests per interval, such as those of Twitter's traces: a number per line, or a column of a CSV file. Returns
+    their rates as a workload, whose arrivals are spread over all apps of the simulation.
+    """
+    if not (interval_s > 0 and np.isfinite(interval_s)):
+        raise Error(f"interval_s: {interval_s}, must be a positive number")
+    if column is None:
+        rows = _Table.of_lines(path, "requests")
+        counts = rows.numbers("requests", least=0)
+    else:
+        rows = _Table(path, [column])
+        counts = rows.numbers(column, least=0)
+    if not counts.any():
+        raise Error(f"{rows.source}: has no request, must have at least one")
+    return _workload({"interval_s": interval_s, "qps": (counts / interval_s).tolist()})
+
+
 def read_mooncake(path: str | os.PathLike[str]) -> Trace:
     """Mooncake: a JSON object per line with `timestamp` in milliseconds and `input_length` in tokens; name an
     app with `renamed`.
@@ -276,6 +311,14 @@ class _Table:
                 raise Error(f"{self.source}: row {number}: {len(row)} fields, must be {len(heading)}")
             for name, place in places.items():
                 self._columns[name].append(row[place])
+
+    @classmethod
+    def of_lines(cls, path: str | os.PathLike[str], name: str) -> _Table:
+        """A file with one value per line, without a heading."""
+        made = cls.__new__(cls)
+        made.source = os.fspath(path)
+        made._columns = {name: [line.strip() for line in _lines(path) if line.strip()]}
+        return made
 
     @staticmethod
     def heading(path: str | os.PathLike[str]) -> list[str]:
@@ -361,6 +404,8 @@ def _since_first(source: str, name: str, times: np.ndarray, scale: float) -> np.
 
 def _finite(source: str, name: str, values: Iterable[Any]) -> np.ndarray:
     listed = np.asarray(values if isinstance(values, np.ndarray) else list(values))
+    if listed.ndim != 1:
+        raise Error(f"{source}: {name}: has {listed.ndim} dimensions, must have 1")
     try:
         numbers = listed if listed.dtype.kind in "iuf" else listed.astype("f8")
     except (TypeError, ValueError):

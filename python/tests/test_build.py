@@ -155,7 +155,7 @@ class Sources(unittest.TestCase):
             PythonPolicy("My Policy", Urgent).build()
         with self.assertRaisesRegex(switchyard.Error, "out: .*own.txt, must end in .wasm"):
             PythonPolicy("own", Urgent).build("own.txt")
-        with self.assertRaisesRegex(switchyard.Error, "on: `noon`, must be arrival"):
+        with self.assertRaisesRegex(switchyard.Error, "on: .noon., must be a list of arrival"):
             PythonPolicy("own", Urgent, on=["noon"]).build()
 
 

@@ -1,11 +1,14 @@
 """Scores for policy search: training and held-out traces apart, feedback, and OpenEvolve's interface."""
 
+import subprocess
+import sys
 import tempfile
 import textwrap
 import unittest
 from pathlib import Path
 
 import switchyard
+from switchyard._score_speed import SECONDS_MAX, call_time
 from switchyard.evaluate import HELD_OUT, TRAIN, Case, Evaluator
 from switchyard.policy import Plan, PythonPolicy
 
@@ -76,6 +79,18 @@ class Scores(unittest.TestCase):
             Evaluator([])
         with self.assertRaisesRegex(switchyard.Error, "held_out: poisson:1, poisson:1: names must differ"):
             Evaluator(held_out=["poisson:1", "poisson:1"])
+
+
+class Times(unittest.TestCase):
+    def test_the_command_prints_seconds_of_a_call(self):
+        words = [sys.executable, "-m", "switchyard.evaluate", "fcfs", "--calls", "1"]
+        printed = subprocess.run(words, stdout=subprocess.PIPE, text=True).stdout
+        self.assertRegex(printed, r"fcfs: \d+\.\d\d s a call, \d+\.\d\d s of a core; \d+\.\d\d s the first one, which compiles")
+
+    def test_a_call_without_compiling_takes_seconds_at_most(self):
+        # Of the processor: a busy machine makes a call take longer by the clock.
+        for policy in ["yardmaster", "sneakpeek"]:
+            self.assertLess(call_time(policy, 2).core_seconds, 2 * SECONDS_MAX, policy)
 
 
 class Feedback(unittest.TestCase):

@@ -54,6 +54,9 @@ class Profiles(unittest.TestCase):
         columns["p50_us"][3] = 0
         with self.assertRaisesRegex(switchyard.Error, r"changed.json: field `latencies\[3\].p50_us`: 0, must be 1 to"):
             profile.replaced("latencies", columns).save(self.file)
+        columns["p50_us"] = np.where(np.arange(len(columns["p50_us"])) == 2, np.inf, 5.0)
+        with self.assertRaisesRegex(switchyard.Error, "latencies: row 3: p50_us: inf, must be a finite number"):
+            profile.replaced("latencies", columns)
         self.assertFalse(self.file.exists())
         with self.assertRaisesRegex(switchyard.Error, "table: 'nowhere', must be one of models"):
             profile.table("nowhere")

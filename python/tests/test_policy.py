@@ -110,7 +110,7 @@ class Policies(unittest.TestCase):
             simulate(PythonPolicy("own", OldestFirst, every_us=-1))
 
     def test_wrong_descriptions_are_refused(self):
-        with self.assertRaisesRegex(switchyard.Error, "on: `noon`, must be arrival, worker-idle or completion"):
+        with self.assertRaisesRegex(switchyard.Error, "on: .noon., must be a list of arrival, worker-idle"):
             simulate(PythonPolicy("own", OldestFirst, on=["noon"]))
         with self.assertRaisesRegex(switchyard.Error, "policy own is given twice"):
             simulate(OldestFirst, PythonPolicy("own", OldestFirst))

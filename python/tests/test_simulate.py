@@ -1,5 +1,7 @@
 """Simulations from Python give the results of the command. The program is in $SWITCHYARD_PROGRAM."""
 
+import contextlib
+import io
 import json
 import os
 import signal
@@ -69,6 +71,25 @@ class SameAsTheCommand(unittest.TestCase):
     def test_threads_do_not_matter(self):
         one, two = (simulate("poisson:200", ["fcfs", "edf"], seeds=3, seconds=1, threads=n) for n in (1, 2))
         self.assertEqual(one.data["runs"], two.data["runs"])
+
+
+class Progress(unittest.TestCase):
+    def test_progress_ends_with_all_runs(self):
+        seen = []
+        simulate("poisson:200", ["fcfs", "edf"], seeds=3, seconds=1, progress=lambda *numbers: seen.append(numbers))
+        self.assertEqual(seen[-1], (6, 6))
+        self.assertEqual(seen, sorted(seen))
+
+    def test_a_bar_is_written_to_the_standard_error_output(self):
+        with contextlib.redirect_stderr(io.StringIO()) as written:
+            simulate("poisson:200", "edf", seeds=2, seconds=1, progress=True)
+        self.assertTrue(written.getvalue().endswith("] 2/2 runs\n"), written.getvalue())
+
+    def test_an_exception_of_progress_ends_the_simulation(self):
+        with self.assertRaises(ZeroDivisionError):
+            simulate("poisson:200", "edf", seeds=2, seconds=1, progress=lambda done, count: 1 / 0)
+        with self.assertRaisesRegex(switchyard.Error, "progress: 7, must be True, False or a function"):
+            simulate("poisson:200", "edf", progress=7)
 
 
 class Results(unittest.TestCase):
@@ -172,7 +193,8 @@ class Refusals(unittest.TestCase):
         self.refused("settings: None, must be a boolean, number", "poisson:5", switchyard.Policy("edf", settings={"a": None}))
         self.refused("workload: ", {"streams": [{"arrivals": {"poisson": {"rate": float("nan")}}}]}, "fcfs")
         trace = {"trace": {"arrivals_us": [5, 3]}}
-        self.refused("arrivals_us[1]: is earlier than the one before", {"streams": [{"arrivals": trace}]}, "fcfs")
+        self.refused("arrivals_us[1]: is 3, must be at least 5, that of the row before", {"streams": [{"arrivals": trace}]}, "fcfs")
+        self.refused("workload: ndarray, must be a spec, a JSON file, a dictionary or a Trace", np.array([1, 2]), "fcfs")
         self.refused("workload: streams[0].arrivals", {"streams": [{"arrivals": {"poisson": {}}}]}, "fcfs")
 
     def test_a_wrong_profile_is_named(self):

@@ -166,7 +166,7 @@ class Environments(unittest.TestCase):
     def test_the_command_prints_steps_per_second(self):
         words = [sys.executable, "-m", "switchyard.gym", "--seconds", "0.2", "--envs", "4"]
         printed = subprocess.run(words, stdout=subprocess.PIPE, text=True, check=True).stdout
-        for name in ["one environment", "4 environments in one", "Stepped without plans"]:
+        for name in ["one environment", "4 environments in one", "one router", "4 routers in one", "Stepped without plans"]:
             self.assertRegex(printed, rf"{name}: [\d,]+ steps/s of a core, [\d,]+ by the clock")
 
 

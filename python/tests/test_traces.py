@@ -9,6 +9,8 @@ import pandas
 
 import switchyard
 from switchyard import traces
+from switchyard.gym import SchedulingEnv
+from switchyard.stepped import Stepped
 from switchyard.traces import Trace
 
 PROFILE = switchyard.reference_profile()
@@ -69,6 +71,17 @@ class Readers(Files):
         lines += ['{"timestamp": 27482, "input_length": 10, "output_length": 1, "hash_ids": []}']
         trace = traces.read_mooncake(self.file("\n".join(lines)))
         self.assertEqual((trace.at_us.tolist(), trace.length.tolist()), ([0, 27_482_000], [6955, 10]))
+
+    def test_rates(self):
+        [stream] = traces.read_rates(self.file("30\n60\n0\n"), interval_s=60)["streams"]
+        self.assertEqual(stream["arrivals"]["trace"], {"interval_s": 60, "qps": [0.5, 1.0, 0.0]})
+        path = self.file("minute,tweets\n1,5\n2,7\n")
+        [stream] = traces.read_rates(path, "tweets")["streams"]
+        self.assertEqual(stream["arrivals"]["trace"]["qps"], [5.0, 7.0])
+        self.refused("row 1: requests: 'minute,tweets', must be a number of at least 0", traces.read_rates, path)
+        self.refused("row 2: requests: '-1', must be a number of at least 0", traces.read_rates, self.file("3\n-1\n"))
+        self.refused("has no request", traces.read_rates, self.file("0\n"))
+        self.refused("interval_s: 0, must be a positive number", traces.read_rates, path, interval_s=0)
 
     def test_frames(self):
         frame = pandas.DataFrame({"at": pandas.to_datetime(["2024-01-01 00:00:01.0", "2024-01-01 00:00:02.5"]), "app": ["heart", "fall"]})
@@ -132,10 +145,15 @@ class Refusals(Files):
         self.refused("frame: row 2: at: 1.0, must be at least 2.0", Trace.of_frame, {"at": [2.0, 1.0]}, "at")
         self.refused("frame: row 1: at: nan, must be a number", Trace.of_frame, {"at": [np.nan]}, "at")
         self.refused("trace: at_us: <U1, must be numbers", Trace, ["a"])
+        self.refused("trace: at_us: has 2 dimensions, must have 1", Trace, np.zeros((2, 2)))
         self.refused("factor: 0, must be a positive number", Trace([1]).scaled, 0)
         self.refused("seconds: nan, must be a positive number", Trace([1]).first, float("nan"))
-        unknown = Trace([1, 2], ["heart", "nowhere"])
-        self.refused("unknown app `nowhere`", switchyard.simulate, PROFILE, unknown, "edf")
+        unknown = Trace([1, 2], ["heart", "nowhere"], source="day.csv")
+        expected = "day.csv: row 2: app: 'nowhere', must be one of "
+        self.refused(expected, switchyard.simulate, PROFILE, unknown, "edf")
+        self.refused(expected, Stepped, PROFILE, unknown)
+        self.refused("heart", Stepped, PROFILE, unknown)
+        self.refused(expected, SchedulingEnv, PROFILE, unknown)
 
 
 if __name__ == "__main__":

@@ -6,7 +6,7 @@
 //! - `image`: an image from scratch, built by buildah, up to the first answer
 //! - `glibc`: the version that a program needs; `release`: version and machine; `answer`: the first answer of a server; `chroot`: its root
 
-mod answer;
+pub(crate) mod answer;
 mod bare;
 mod booted;
 mod chroot;

@@ -2,9 +2,10 @@
 //!
 //! - `environment`: a virtual environment in `target` with the packages that both need
 //! - `package`: the module with the files of its package, as Python imports it
-//! - `wheel`: module, program, policies and models in one file, built by maturin; `smoke`: installed
-//!   and tried in an empty environment
+//! - `wheel`: module, program, policies and models in one file, built by maturin; `contents`: its files and
+//!   sizes; `smoke`: installed and tried in an empty environment
 
+mod contents;
 mod environment;
 mod package;
 mod smoke;

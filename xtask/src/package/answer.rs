@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, bail};
 
 /// Longest time from the installation to the first answer.
-pub(super) const LIMIT: Duration = Duration::from_secs(60);
+pub(crate) const LIMIT: Duration = Duration::from_secs(60);
 
 /// How often a server is asked.
 const ASK_EVERY: Duration = Duration::from_millis(50);
@@ -20,7 +20,7 @@ const PATIENCE: Duration = Duration::from_secs(15);
 const SAMPLES: usize = 187;
 
 /// Two free addresses of this machine.
-pub(super) fn free_addresses() -> Result<[SocketAddr; 2]> {
+pub(crate) fn free_addresses() -> Result<[SocketAddr; 2]> {
     let listeners = [
         TcpListener::bind("127.0.0.1:0")?,
         TcpListener::bind("127.0.0.1:0")?,
@@ -30,7 +30,7 @@ pub(super) fn free_addresses() -> Result<[SocketAddr; 2]> {
 
 /// Runs a server until it has classified a heartbeat, since `began`; then it has to stop on SIGTERM
 /// with code 0. Returns the time to the answer.
-pub(super) fn first(server: &mut Command, http: SocketAddr, began: Instant) -> Result<Duration> {
+pub(crate) fn first(server: &mut Command, http: SocketAddr, began: Instant) -> Result<Duration> {
     let mut child = server.spawn().context("the server does not start")?;
     let took = until(&mut child, http, began)?;
     match end(&mut child)? {

@@ -11,23 +11,14 @@ use std::process::Command;
 
 use anyhow::{Context, Result, ensure};
 use clap::Args;
-use serde::Deserialize;
 use switchyard_kit::{cargo, shell};
 
-use super::{environment, smoke};
+use super::{contents, environment, smoke};
 use crate::files::{anew, copy_folder, file};
 use crate::package::glibc::newest_glibc;
 use crate::package::share;
 use crate::plugins::{self, Guests};
 use crate::workspace::Workspace;
-
-const SIZES: &str = include_str!("sizes.py");
-
-/// Largest wheel.
-const WHEEL_MB_MAX: f64 = 60.0;
-
-/// Largest share of the Python module in it.
-const MODULE_MB_MAX: f64 = 25.0;
 
 /// Options of `wheel`.
 #[derive(Args)]
@@ -38,17 +29,9 @@ pub(crate) struct WheelArgs {
     /// Pack this program instead of building one
     #[arg(long, value_name = "PATH")]
     binary: Option<PathBuf>,
-}
-
-/// Compressed bytes in the wheel, by part.
-#[derive(Deserialize)]
-struct Sizes {
-    module: u64,
-    program: u64,
-    policies: u64,
-    zoo: u64,
-    other: u64,
-    wheel: u64,
+    /// Measure and try this wheel of the program instead of building one
+    #[arg(long, value_name = "PATH", requires = "binary")]
+    wheel: Option<PathBuf>,
 }
 
 /// Builds, packs, measures and tries the wheel.
@@ -57,16 +40,21 @@ struct Sizes {
 /// A build fails, the wheel is too large, or its first commands fail.
 pub(crate) fn run(workspace: &Workspace, args: &WheelArgs) -> Result<()> {
     let python = environment::python(workspace)?;
-    plugins::build(workspace, Guests::Leave)?;
+    if args.wheel.is_none() {
+        plugins::build(workspace, Guests::Leave)?;
+    }
     let program = match &args.binary {
         Some(program) => program.clone(),
         None => program(workspace, &args.profile)?,
     };
     let project = project(workspace, &program)?;
-    let wheel = pack(workspace, &python, &project, &args.profile)?;
+    let wheel = match &args.wheel {
+        Some(wheel) => std::path::absolute(wheel)?,
+        None => pack(workspace, &python, &project, &args.profile)?,
+    };
     println!("{}", workspace.relative(&wheel));
     check_glibc(&wheel, &program)?;
-    check_sizes(&python, &wheel)?;
+    contents::check(&python, &wheel, &project)?;
     smoke::check(workspace, &wheel)
 }
 
@@ -135,35 +123,6 @@ fn check_glibc(wheel: &Path, program: &Path) -> Result<()> {
 fn tagged_glibc(name: &str) -> Option<u32> {
     let (_, rest) = name.rsplit_once("manylinux_2_")?;
     rest.split('_').next()?.parse().ok()
-}
-
-fn check_sizes(python: &Path, wheel: &Path) -> Result<()> {
-    let mut command = Command::new(python);
-    let text = shell::answer(command.args(["-c", SIZES]).arg(wheel));
-    let text = text.with_context(|| format!("{}: is not a zip file", wheel.display()))?;
-    let sizes: Sizes = serde_json::from_str(&text).context("sizes.py")?;
-    let mb = |bytes: u64| bytes as f64 / 1e6;
-    println!(
-        "compressed MB: module {:.1}, program {:.1}, policies {:.1}, zoo {:.1}, other {:.1}; wheel {:.1}",
-        mb(sizes.module),
-        mb(sizes.program),
-        mb(sizes.policies),
-        mb(sizes.zoo),
-        mb(sizes.other),
-        mb(sizes.wheel)
-    );
-    let limits = [
-        ("the wheel", sizes.wheel, WHEEL_MB_MAX),
-        ("the module", sizes.module, MODULE_MB_MAX),
-    ];
-    for (part, bytes, mb_max) in limits {
-        ensure!(
-            mb(bytes) <= mb_max,
-            "{part} has {:.1} MB, must be at most {mb_max}",
-            mb(bytes)
-        );
-    }
-    Ok(())
 }
 
 #[cfg(test)]

@@ -88,17 +88,17 @@ impl Trace {
             (None, None, None) => wrong(".", "has none of `qps`, `arrivals_us` and `requests`"),
             (Some(qps), None, None) => match rates(self.interval_s, qps) {
                 Ok(()) => Ok(()),
-                Err((field, reason)) => wrong(&field, reason),
+                Err((field, reason)) => wrong(&field, &reason),
             },
             (None, Some(times), None) => match order(times.iter().copied()) {
                 Ok(()) => Ok(()),
-                Err((None, reason)) => wrong("arrivals_us", reason),
-                Err((Some(at), reason)) => wrong(&format!("arrivals_us[{at}]"), reason),
+                Err((None, reason)) => wrong("arrivals_us", &reason),
+                Err((Some(at), reason)) => wrong(&format!("arrivals_us[{at}]"), &reason),
             },
             (None, None, Some(requests)) => match order(requests.iter().map(|r| r.at_us)) {
                 Ok(()) => Ok(()),
-                Err((None, reason)) => wrong("requests", reason),
-                Err((Some(at), reason)) => wrong(&format!("requests[{at}].at_us"), reason),
+                Err((None, reason)) => wrong("requests", &reason),
+                Err((Some(at), reason)) => wrong(&format!("requests[{at}].at_us"), &reason),
             },
             _ => wrong(".", "has several of `qps`, `arrivals_us` and `requests`"),
         }
@@ -139,14 +139,15 @@ fn plain(message: &str) -> String {
         .replace("expected u64", "expected a whole number")
 }
 
-fn rates(interval_s: Option<f64>, qps: &[f64]) -> Result<(), (String, &'static str)> {
-    let wrong = |field: &str, reason| Err((field.to_owned(), reason));
+fn rates(interval_s: Option<f64>, qps: &[f64]) -> Result<(), (String, String)> {
+    let wrong = |field: &str, reason: &str| Err((field.to_owned(), reason.to_owned()));
     if qps.is_empty() {
         return wrong("qps", "is empty");
     }
     let usable = |rate: &f64| rate.is_finite() && *rate >= 0.0;
     if let Some(at) = qps.iter().position(|rate| !usable(rate)) {
-        return wrong(&format!("qps[{at}]"), "must be at least 0");
+        let reason = format!("is {}, must be at least 0", qps[at]);
+        return wrong(&format!("qps[{at}]"), &reason);
     }
     if qps.iter().all(|&rate| rate == 0.0) {
         return wrong("qps", "needs a rate above 0");
@@ -158,13 +159,14 @@ fn rates(interval_s: Option<f64>, qps: &[f64]) -> Result<(), (String, &'static s
     }
 }
 
-fn order(times_us: impl Iterator<Item = u64>) -> Result<(), (Option<usize>, &'static str)> {
+fn order(times_us: impl Iterator<Item = u64>) -> Result<(), (Option<usize>, String)> {
     let mut before = None;
     for (at, time_us) in times_us.enumerate() {
-        if before.is_some_and(|before| time_us < before) {
-            return Err((Some(at), "is earlier than the one before"));
+        if let Some(before) = before.filter(|&before| time_us < before) {
+            let reason = format!("is {time_us}, must be at least {before}, that of the row before");
+            return Err((Some(at), reason));
         }
         before = Some(time_us);
     }
-    before.map(|_| ()).ok_or((None, "is empty"))
+    before.map(|_| ()).ok_or((None, "is empty".to_owned()))
 }

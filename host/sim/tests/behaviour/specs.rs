@@ -278,7 +278,7 @@ fn wrong_traces_are_named() {
         (r#"{"requests": []}"#, "requests: is empty"),
         (
             r#"{"requests": [{"at_us": 5, "app": "fall"}, {"at_us": 4, "app": "fall"}]}"#,
-            "requests[1].at_us: is earlier than the one before",
+            "requests[1].at_us: is 4, must be at least 5, that of the row before",
         ),
         (
             r#"{"requests": [{"at_us": 5}]}"#,
@@ -291,7 +291,7 @@ fn wrong_traces_are_named() {
         ),
         (
             r#"{"interval_s": 1, "qps": [5, -1]}"#,
-            "qps[1]: must be at least 0",
+            "qps[1]: is -1, must be at least 0",
         ),
         (
             r#"{"interval_s": 0, "qps": [5]}"#,
@@ -305,7 +305,7 @@ fn wrong_traces_are_named() {
         (r#"{"arrivals_us": []}"#, "arrivals_us: is empty"),
         (
             r#"{"arrivals_us": [5, 4]}"#,
-            "arrivals_us[1]: is earlier than the one before",
+            "arrivals_us[1]: is 4, must be at least 5, that of the row before",
         ),
         (
             r#"{"arrivals_us": [5], "qps": [1]}"#,

@@ -3,6 +3,8 @@
 import json
 from bisect import bisect_left
 
+from wit_world.exports.scheduling import Capabilities, Causes
+
 
 class Error(ValueError):
     """An input cannot be used."""
@@ -20,21 +22,23 @@ class Catalog:
 
     def json(self):
         contract = self._contract
-        apps = [
-            {"name": app.name, "slo_ms": app.slo / 1e6 * 1e3, "classes": len(app.classes)} for app in contract.apps
-        ]
-        variants = [
+        return json.dumps(
             {
-                "name": variant.name,
-                "app": contract.apps[variant.app].name,
-                "batch_size_max": variant.max_batch,
-                "memory_bytes": variant.memory_bytes,
-                "exits": [{"name": exit.name, "accuracy": exit.quality} for exit in variant.exits],
+                "apps": [_app(app) for app in contract.apps],
+                "variants": [_variant(variant, contract.apps[variant.app].name) for variant in contract.variants],
+                "workers": [_worker(worker, contract.kinds[worker.kind]) for worker in contract.workers],
+                "kinds": list(contract.kinds),
+                "percentile": contract.percentile,
             }
-            for variant in contract.variants
-        ]
-        workers = [{"name": worker.name, "kind": contract.kinds[worker.kind]} for worker in contract.workers]
-        return json.dumps({"apps": apps, "variants": variants, "workers": workers})
+        )
+
+    def profile_json(self):
+        fields = ["kind", "variant", "from_stage", "to_stage", "exit", "batch", "energy_uj"]
+        rows = self._contract.profile
+        return json.dumps([{**_fields(row, fields), "latency_us": row.latency} for row in rows])
+
+    def loads_json(self):
+        return json.dumps([{"kind": row.kind, "variant": row.variant, "latency_us": row.latency} for row in self._contract.loads])
 
     def to_stage(self, variant, exit):
         """The stages that an exit of a variant needs; 0 without such an exit, for the host to refuse."""
@@ -43,11 +47,10 @@ class Catalog:
         exits = self._contract.variants[variant].exits
         return exits[exit].after_stage if exit < len(exits) else 0
 
-    def latency_us(self, worker, variant, exit, batch):
-        if worker >= len(self._contract.workers) or not self.to_stage(variant, exit):
+    def latency_us(self, worker, variant, from_stage, to_stage, exit, batch):
+        if worker >= len(self._contract.workers):
             return None
-        kind = self._contract.workers[worker].kind
-        return self._sum(kind, variant, 0, self.to_stage(variant, exit), exit, batch)
+        return self._sum(self._contract.workers[worker].kind, variant, from_stage, to_stage, exit, batch)
 
     def _sum(self, kind, variant, begin, end, exit, batch):
         """A range without a row of its own is the sum of its stages; the last one carries the exit."""
@@ -76,6 +79,59 @@ def _interpolated(points, batch):
     return low - (low - high) * into // span
 
 
+def _fields(record, names):
+    return {name: getattr(record, name) for name in names}
+
+
+def _app(app):
+    model = app.sneakpeek
+    return {
+        "name": app.name,
+        "task": app.task.name.lower(),
+        "classes": list(app.classes),
+        "slo_ms": app.slo / 1e6 * 1e3,
+        "penalty": app.penalty.name.lower(),
+        "prior": list(app.prior),
+        "frequencies": list(app.frequencies),
+        "sneakpeek": model and {**_fields(model, ["neighbours", "accuracy"]), "recall": list(model.recall)},
+        "drops_late": app.drops_late,
+    }
+
+
+def _variant(variant, app):
+    exits = [
+        {"name": exit.name, "after_stage": exit.after_stage, "accuracy": exit.quality, "recall": list(exit.recall)}
+        for exit in variant.exits
+    ]
+    fields = _fields(variant, ["name", "stages", "memory_bytes"])
+    return {**fields, "app": app, "batch_size_max": variant.max_batch, "exits": exits}
+
+
+def _worker(worker, kind):
+    can = [
+        (Capabilities.STAGE_RANGES, "stage-ranges"),
+        (Capabilities.EXITS, "exits"),
+        (Capabilities.PARKING, "parking"),
+    ]
+    return {
+        **_fields(worker, ["name", "memory_bytes", "queue_max", "parked_max"]),
+        "kind": kind,
+        "can": [name for capability, name in can if capability in worker.can],
+        "transfer_us": worker.transfer,
+    }
+
+
+_CAUSES = {
+    "periodic": Causes.PERIODIC,
+    "arrival": Causes.ARRIVAL,
+    "worker-idle": Causes.WORKER_IDLE,
+    "completion": Causes.COMPLETION,
+    "evidence": Causes.EVIDENCE,
+    "wake": Causes.WAKE,
+    "changed": Causes.CHANGED,
+    "workers": Causes.WORKERS,
+}
+
 # Types, and fields of the contract.
 _COLUMNS = {
     "requests": {
@@ -86,14 +142,48 @@ _COLUMNS = {
         "priority": ("u4", "priority"),
         "min_accuracy": ("f4", "min_quality"),
     },
+    "progress": {
+        "worker": ("u4", "worker"),
+        "index": ("u4", "index"),
+        "variant": ("u4", "variant"),
+        "stages_run": ("u4", "stages_run"),
+    },
     "workers": {
         "busy_until_us": ("u8", "busy_until"),
         "free_at_us": ("u8", "free_at"),
+        "running_since_us": ("u8", "running_since"),
         "running_variant": ("u4", "running_variant"),
         "queued": ("u4", "queued"),
+        "parked": ("u4", "parked"),
         "free_memory": ("u8", "free_memory"),
+        "incarnation": ("u4", "up"),
     },
+    "evidence": {"index": ("u4", "index"), "counts": ("u4", "counts")},
+    "placed": {
+        "id": ("u8", "id"),
+        "app": ("u4", "app"),
+        "arrival_us": ("u8", "arrival"),
+        "deadline_us": ("u8", "deadline"),
+        "worker": ("u4", "worker"),
+        "variant": ("u4", "variant"),
+        "batch": ("u8", "batch"),
+        "state": ("u1", "state"),
+    },
+    "completions": {
+        "id": ("u8", "id"),
+        "app": ("u4", "app"),
+        "outcome": ("u1", "outcome"),
+        "variant": ("u4", "variant"),
+        "exit": ("u4", "exit"),
+        "latency_us": ("u8", "latency"),
+    },
+    "residents": {"worker": ("u4", "worker"), "variant": ("u4", "variant")},
+    "apps": {"arrival_rate": ("f8", "arrival_rate")},
+    "kinds": {"slowdown": ("f8", "slowdown")},
 }
+
+# Lists of records, instead of columns.
+_ROWS = ("progress", "residents")
 
 
 class Window:
@@ -103,18 +193,26 @@ class Window:
         self.id, self.now_us = contract.id, contract.now
         self._contract = contract
 
+    @property
+    def because(self):
+        return [name for name, cause in _CAUSES.items() if cause in self._contract.because]
+
     def column(self, table, name):
         contract = self._contract
-        if (table, name) == ("apps", "arrival_rate"):
-            return "f8", list(contract.arrival_rate)
         if (table, name) == ("workers", "up"):
             # The contract counts incarnations.
             return "u1", [1 if up else 0 for up in contract.workers.up]
-        if table == "residents" and name in ("worker", "variant"):
-            return "u4", [getattr(held, name) for held in contract.residents or []]
+        if (table, name) == ("requests", "cost"):
+            count = 0 if contract.requests is None else len(contract.requests.id)
+            return "f4", [1.0] * count if contract.cost is None else list(contract.cost)
         if name not in _COLUMNS.get(table, {}):
             raise Error(f"window: has no column {table}.{name}")
         kind, field = _COLUMNS[table][name]
-        rows = getattr(contract, table)
         # Parts of a window without content are absent.
-        return kind, [] if rows is None else list(getattr(rows, field))
+        if table in ("apps", "kinds"):
+            return kind, list(getattr(contract, field) or [])
+        rows = getattr(contract, table)
+        if table in _ROWS:
+            return kind, [getattr(row, field) for row in rows or []]
+        values = [] if rows is None else list(getattr(rows, field))
+        return kind, [value.value for value in values] if field == "outcome" else values

@@ -1,4 +1,4 @@
-"""Prints the compressed bytes of a wheel's parts as JSON."""
+"""Prints the files of a wheel, and the compressed bytes of its parts, as JSON."""
 
 import json
 import os
@@ -9,9 +9,11 @@ PARTS = {"/scripts/": "program", "share/switchyard/policies/": "policies", "shar
 
 wheel = sys.argv[1]
 sizes = dict.fromkeys(["module", "program", "policies", "zoo", "other"], 0)
-for entry in zipfile.ZipFile(wheel).infolist():
+entries = zipfile.ZipFile(wheel).infolist()
+for entry in entries:
     parts = [part for mark, part in PARTS.items() if mark in entry.filename]
     is_module = entry.filename.startswith("switchyard/")
     part = "module" if is_module else parts[0] if parts else "other"
     sizes[part] += entry.compress_size
-print(json.dumps({**sizes, "wheel": os.path.getsize(wheel)}))
+files = [entry.filename for entry in entries]
+print(json.dumps({**sizes, "wheel": os.path.getsize(wheel), "files": files}))
