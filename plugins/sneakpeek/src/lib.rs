@@ -34,7 +34,7 @@ mod settings;
 mod timeline;
 
 use switchyard_sdk::{
-    Catalog, Description, Events, PlanBuilder, Policy, Window, WindowFields, WorkerRef,
+    Catalog, Description, Events, PlanBuilder, Policy, RequestRef, Window, WindowFields, WorkerRef,
     export_policy,
 };
 
@@ -139,7 +139,7 @@ impl SneakPeek {
     ) {
         let (now_us, length_us) = (window.now_us(), self.settings.window_us());
         let end_us = |us: u64| (us / length_us + 1).saturating_mul(length_us);
-        let Some(oldest_us) = window.requests().map(|request| request.arrival_us()).min() else {
+        let Some(oldest_us) = window.requests().map(RequestRef::arrival_us).min() else {
             return;
         };
         let due_us = self.due_us.max(end_us(oldest_us));
