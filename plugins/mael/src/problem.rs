@@ -1,11 +1,13 @@
 //! The mapping problem of a window: tasks, processors, latencies.
 
 use crate::score::{MappingScore, ScoreRule};
+use crate::settings::WaitRule;
 
 /// T, P and L(T, P) of the algorithms.
 #[derive(Clone, Debug)]
 pub(crate) struct MappingProblem {
     pub(crate) rule: ScoreRule,
+    pub(crate) wait: WaitRule,
     /// In the order in which a mapping places them.
     pub(crate) tasks: Vec<TaskTimes>,
     /// `wait_time(p)` at the start, in microseconds.
@@ -40,6 +42,15 @@ impl MappingProblem {
         self.latencies[task * self.waits.len() + processor]
     }
 
+    /// The wait of the next task on a processor after a task has been placed there.
+    #[inline]
+    pub(crate) fn load_after(&self, load_us: f64, task: usize, processor: usize) -> f64 {
+        match self.wait {
+            WaitRule::Placed => load_us + self.latency(task, processor),
+            WaitRule::Pending => load_us,
+        }
+    }
+
     /// A score with one task more, which starts `load_us` from now on the processor.
     #[inline]
     pub(crate) fn add(
@@ -54,13 +65,14 @@ impl MappingProblem {
         self.rule.add(score, expected_us, slo_us)
     }
 
-    /// The score of a mapping. Each task waits for those placed before it on its processor.
+    /// The score of a mapping. Each task waits for those placed before it on its processor, unless
+    /// only pending work counts.
     pub(crate) fn score(&self, to: &[usize], loads: &mut Vec<f64>) -> MappingScore {
         loads.clone_from(&self.waits);
         let mut score = MappingScore::default();
         for (task, &processor) in to.iter().enumerate() {
             score = self.add(score, task, processor, loads[processor]);
-            loads[processor] += self.latency(task, processor);
+            loads[processor] = self.load_after(loads[processor], task, processor);
         }
         score
     }

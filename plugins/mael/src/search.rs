@@ -61,7 +61,7 @@ fn one_by_one(problem: &MappingProblem) -> Vec<usize> {
             break;
         };
         so_far = score;
-        loads[processor] += problem.latency(task, processor);
+        loads[processor] = problem.load_after(loads[processor], task, processor);
         to.push(processor);
     }
     to
@@ -148,7 +148,7 @@ impl<'a> MappingSearch<'a> {
             self.nodes_left -= 1;
             let load_us = self.loads[processor];
             let with = self.problem.add(score, task, processor, load_us);
-            self.loads[processor] = load_us + self.problem.latency(task, processor);
+            self.loads[processor] = self.problem.load_after(load_us, task, processor);
             self.to.push(processor);
             let is_whole = self.branch(task + 1, with);
             self.to.pop();

@@ -26,6 +26,10 @@ pub(crate) struct MaelSettings {
     /// The variant of an app on a worker: the most accurate or the fastest.
     /// Range: `accurate`, `fast`.
     pub(crate) model: ModelChoice,
+    /// The wait of a mapping's tasks: with the tasks that it places on the worker before, or only what
+    /// is pending there, as Algorithm 1 prints it.
+    /// Range: `placed`, `pending`.
+    pub(crate) wait: WaitRule,
     /// Largest number of tasks that is searched exactly.
     /// Range: 0 to 64.
     pub(crate) exact_max: usize,
@@ -78,6 +82,16 @@ pub(crate) enum Slicing {
     Always,
 }
 
+/// `wait_time(p)` of a candidate (Algorithm 1, line 9).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum WaitRule {
+    /// What is pending, and the tasks of the candidate placed there before.
+    Placed,
+    /// What is pending.
+    Pending,
+}
+
 /// The variant that serves an app on a worker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -95,6 +109,7 @@ impl Default for MaelSettings {
             interval_ms: 10.0,
             eager: true,
             model: ModelChoice::Accurate,
+            wait: WaitRule::Placed,
             exact_max: 12,
             nodes_max: 400,
             slicing: Slicing::Auto,
@@ -175,6 +190,7 @@ mod tests {
             (r#"{"eager": 1}"#, "eager"),
             (r#"{"model": "best"}"#, "model"),
             (r#"{"exact_max": 65}"#, "exact_max"),
+            (r#"{"wait": "none"}"#, "wait"),
             (r#"{"slicing": "never"}"#, "slicing"),
             (r#"{"slices": 1}"#, "slices"),
             (r#"{"slice_over": 0.5}"#, "slice_over"),

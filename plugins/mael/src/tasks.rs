@@ -178,6 +178,7 @@ impl Placer<'_> {
             |cost: &Option<TaskCost>| cost.map_or(f64::INFINITY, |cost| cost.latency_us as f64);
         let problem = MappingProblem {
             rule,
+            wait: self.settings.wait,
             tasks: tasks.iter().map(task).collect(),
             waits: queues.iter().map(|queue| queue.wait_us() as f64).collect(),
             latencies: tasks

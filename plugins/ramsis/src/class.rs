@@ -62,6 +62,12 @@ impl RequestClass {
         highest.fold(f64::INFINITY, f64::min)
     }
 
+    /// N: the longest queue of a kind of worker with its own states.
+    pub(crate) fn queue_max(&self, kind: usize) -> usize {
+        let kind = self.kinds.get(kind);
+        kind.map_or(0, |kind| kind.set.queue_max as usize)
+    }
+
     /// The variant and batch of a worker with `queued` requests and the first deadline in
     /// `slack_us`.
     pub(crate) fn action(

@@ -34,7 +34,7 @@ use artifacts::SetIndex;
 use assign::Assignment;
 use class::RequestClass;
 use queues::WorkerQueues;
-use settings::RamsisSettings;
+use settings::{Drain, RamsisSettings};
 use state::RamsisState;
 
 /// The RAMSIS policy.
@@ -184,6 +184,11 @@ impl Ramsis {
             let rung = self.ladder(window, worker, app).rung(variant);
             let Some(rung) = rung else {
                 continue;
+            };
+            let is_beyond = waiting > self.classes[class].queue_max(kind);
+            let batch = match self.settings.drain {
+                Drain::Whole if is_beyond => waiting,
+                _ => batch,
             };
             let size = batch.min(rung.batch_max()).min(waiting);
             let ends_us = window.now_us() + rung.latency_us(size).unwrap_or(0);

@@ -4,16 +4,40 @@ use serde::{Deserialize, Deserializer};
 use switchyard_sdk::settings::{parse, require};
 
 /// The settings of ramsis.
-#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct RamsisSettings {
     /// Folders of tables in `ramsis/`, the policy's artifacts, or the name of one; the first that
     /// fit the pool are used.
     #[serde(deserialize_with = "one_or_several")]
     pub(crate) tables: Vec<String>,
+    /// A queue longer than the tables' N: the full state's batch, or the whole queue in one batch, as
+    /// the paper's artifact does, up to the largest batch of the profile.
+    /// Range: `batch`, `whole`.
+    pub(crate) drain: Drain,
     /// The load of each app in requests per second; by default that of the last 500 ms.
     /// Range: 0 or more.
     pub(crate) load_per_s: Option<f64>,
+}
+
+/// The batch of a queue beyond the tables.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum Drain {
+    /// That of the full state.
+    Batch,
+    /// The whole queue.
+    Whole,
+}
+
+impl Default for RamsisSettings {
+    fn default() -> Self {
+        Self {
+            tables: Vec::new(),
+            drain: Drain::Batch,
+            load_per_s: None,
+        }
+    }
 }
 
 fn one_or_several<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<String>, D::Error> {

@@ -16,6 +16,10 @@ pub(crate) fn commit(
     plan: &mut PlanBuilder,
 ) {
     let mut timelines = timelines.to_vec();
+    if problem.joins {
+        run_joined(problem, schedule, &mut timelines, until_us, how, plan);
+        return;
+    }
     for choice in &schedule.choices {
         match choice.timeline {
             None => {
@@ -74,6 +78,74 @@ fn run(
             .free_us
             .saturating_add(latencies_us[jobs.len() - 1]);
     }
+}
+
+/// As [`commit`]; adjacent requests on a timeline with the same model are one batch.
+fn run_joined(
+    problem: &SchedulingProblem<'_>,
+    schedule: &Schedule,
+    timelines: &mut [WorkerTimeline],
+    until_us: u64,
+    how: &str,
+    plan: &mut PlanBuilder,
+) {
+    for (choice, jobs) in joined(problem, schedule, timelines) {
+        let Some(timeline) = choice.timeline else {
+            let reason = reason(problem, &choice, "short-circuit");
+            let ids = jobs.iter().map(|&job| problem.jobs[job].id);
+            ids.for_each(|id| plan.answer_because(id, reason.clone()));
+            continue;
+        };
+        let timeline = &mut timelines[timeline];
+        let candidate =
+            &problem.apps[problem.groups[choice.group].app.index()].models[choice.model];
+        let Some(((variant, exit), cost)) = candidate.run.zip(timeline.cost(candidate)) else {
+            continue;
+        };
+        if timeline.free_us > until_us {
+            continue;
+        }
+        let run = plan.run(timeline.worker, variant).exit(exit);
+        let run = run.because(reason(problem, &choice, how));
+        if run.requests(jobs.iter().map(|&job| problem.jobs[job].id)) == 0 {
+            timeline.free_us = u64::MAX;
+            continue;
+        }
+        let load_us = if problem.charge_swap { cost.load_us } else { 0 };
+        timeline.load(variant, candidate.memory_bytes, load_us);
+        let taken_us = cost.latencies_us[jobs.len() - 1];
+        timeline.free_us = timeline.free_us.saturating_add(taken_us);
+    }
+}
+
+/// The batches of a schedule of single requests, each with its first choice and its jobs.
+fn joined(
+    problem: &SchedulingProblem<'_>,
+    schedule: &Schedule,
+    timelines: &[WorkerTimeline],
+) -> Vec<(Assignment, Vec<usize>)> {
+    let mut batches: Vec<(Assignment, Vec<usize>)> = Vec::new();
+    let mut last: Vec<Option<usize>> = vec![None; timelines.len()];
+    for choice in &schedule.choices {
+        let group = &problem.groups[choice.group];
+        let open = choice.timeline.and_then(|timeline| {
+            let batch = last[timeline]?;
+            let (first, jobs) = &batches[batch];
+            let candidate = &problem.apps[group.app.index()].models[choice.model];
+            let largest = timelines[timeline].cost(candidate)?.latencies_us.len();
+            let alike = problem.groups[first.group].app == group.app && first.model == choice.model;
+            (alike && jobs.len() + group.jobs.len() <= largest).then_some(batch)
+        });
+        if let Some(batch) = open {
+            batches[batch].1.extend(group.jobs.clone());
+            continue;
+        }
+        if let Some(timeline) = choice.timeline {
+            last[timeline] = Some(batches.len());
+        }
+        batches.push((*choice, group.jobs.clone().collect()));
+    }
+    batches
 }
 
 /// The reason of a batch or answer: how the schedule was found, and its group.

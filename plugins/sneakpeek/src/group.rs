@@ -27,7 +27,7 @@ pub(crate) struct Group {
 }
 
 /// The groups of a window. Buffers are kept between windows.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Groups {
     pub(crate) list: Vec<Group>,
     pub(crate) sums: Vec<f64>,

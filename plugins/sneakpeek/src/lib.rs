@@ -14,6 +14,7 @@
 //!   time
 //! - `order`: Algorithm 1 beyond tau groups (eq. 13 and 14), and the baselines (section 6.1)
 //! - `search`: Algorithm 1 up to tau groups, several workers (section 7, eq. 15)
+//! - `merge`: label groups of an app as one
 //! - `commit`: the part of the schedule that becomes the plan
 //! - `lost`: requests of utility 0
 
@@ -23,6 +24,7 @@ mod commit;
 mod group;
 mod job;
 mod lost;
+mod merge;
 mod model;
 mod order;
 mod price;
@@ -32,7 +34,7 @@ mod settings;
 mod timeline;
 
 use switchyard_sdk::{
-    Catalog, Description, Events, PlanBuilder, Policy, Window, WindowFields, WorkerRef,
+    Catalog, Description, Events, PlanBuilder, Policy, RequestRef, Window, WindowFields, WorkerRef,
     export_policy,
 };
 
@@ -41,7 +43,7 @@ use job::Jobs;
 use model::AppModels;
 use price::AccuracyFront;
 use problem::{Schedule, SchedulingProblem};
-use settings::SneakPeekSettings;
+use settings::{ScheduleAt, SneakPeekSettings};
 use timeline::WorkerTimeline;
 
 /// SneakPeek and the paper's baselines.
@@ -95,6 +97,10 @@ impl Policy for SneakPeek {
     fn schedule(&mut self, window: &Window, plan: &mut PlanBuilder) -> Result<(), String> {
         let now_us = window.now_us();
         let mut workers = workers(window, plan);
+        if self.settings.schedule_at == ScheduleAt::WindowEnd {
+            self.schedule_window(window, &mut workers, plan);
+            return Ok(());
+        }
         let is_due = self.short_circuits && now_us >= self.due_us;
         // While all workers are busy, waiting keeps every choice open.
         if self.available(&workers, now_us) > 0 || is_due {
@@ -124,16 +130,48 @@ fn workers<'a>(window: &Window<'a>, plan: &mut PlanBuilder) -> Vec<WorkerRef<'a>
 // === impl SneakPeek ===
 
 impl SneakPeek {
+    /// Schedules the requests of a window at its end, whatever the workers do then.
+    fn schedule_window(
+        &mut self,
+        window: &Window,
+        workers: &mut Vec<WorkerRef>,
+        plan: &mut PlanBuilder,
+    ) {
+        let (now_us, length_us) = (window.now_us(), self.settings.window_us());
+        let end_us = |us: u64| (us / length_us + 1).saturating_mul(length_us);
+        let Some(oldest_us) = window.requests().map(RequestRef::arrival_us).min() else {
+            return;
+        };
+        let due_us = self.due_us.max(end_us(oldest_us));
+        if now_us < due_us {
+            plan.wake_at(due_us);
+            return;
+        }
+        self.due_us = end_us(now_us);
+        self.jobs.fill(window, &self.apps, &self.settings);
+        lost::answer(&mut self.jobs.lost, &self.apps, plan);
+        self.serve_starved(window, workers, plan);
+        self.decide(window, workers, plan);
+        self.fill_idle(window, plan);
+        plan.wake_at(self.due_us);
+    }
+
     /// Groups, schedules and commits the live requests.
     fn decide(&mut self, window: &Window, workers: &[WorkerRef], plan: &mut PlanBuilder) {
         let now_us = window.now_us();
-        let available = self.available(workers, now_us);
+        let (available, until_us) = match self.settings.schedule_at {
+            ScheduleAt::Idle => {
+                let until_us = now_us + self.settings.lookahead_us();
+                (self.available(workers, now_us), until_us)
+            }
+            ScheduleAt::WindowEnd => (workers.len(), u64::MAX),
+        };
         let price = self.price(window, workers.len());
         let Jobs {
             live, accuracies, ..
         } = &mut self.jobs;
         self.groups.fill(live, accuracies, &self.apps, available);
-        let problem = SchedulingProblem {
+        let mut problem = SchedulingProblem {
             now_us,
             apps: &self.apps,
             jobs: live,
@@ -141,11 +179,27 @@ impl SneakPeek {
             groups: &self.groups.list,
             sums: &self.groups.sums,
             charge_swap: self.settings.charge_swap,
+            joins: self.settings.opportunistic,
             price,
         };
-        let timelines = timelines(window, workers, problem.groups.len());
-        let until_us = now_us + self.settings.lookahead_us();
-        let (schedule, how) = solve(&self.settings, &problem, &timelines, until_us);
+        let solved = |problem: &SchedulingProblem<'_>| {
+            let timelines = timelines(window, workers, problem.groups.len());
+            let (schedule, how) = solve(&self.settings, problem, &timelines, until_us);
+            (timelines, schedule, how)
+        };
+        let mut best = solved(&problem);
+        let mut merged = Vec::new();
+        if self.settings.merge {
+            merged = merge::partitions(&problem, &best.1, available);
+        }
+        for other in &merged {
+            let problem_of = other.problem(problem);
+            let next = solved(&problem_of);
+            if next.1.utility > best.1.utility {
+                (best, problem) = (next, problem_of);
+            }
+        }
+        let (timelines, schedule, how) = best;
         commit::commit(&problem, &timelines, &schedule, until_us, how, plan);
     }
 

@@ -2,6 +2,8 @@
 //! 1 beyond tau groups (eq. 13, 14 and 15), and the baselines of section 6.1, whose groups are
 //! single requests.
 
+use switchyard_sdk::AppId;
+
 use crate::problem::{Assignment, Schedule, SchedulingProblem};
 use crate::settings::SneakPeekAlgorithm;
 use crate::timeline::WorkerTimeline;
@@ -22,6 +24,21 @@ pub(crate) fn name(algorithm: SneakPeekAlgorithm) -> &'static str {
     }
 }
 
+/// The last run on a timeline, which adjacent requests with the same model join.
+#[derive(Clone, Copy, Debug, Default)]
+struct LastRun {
+    runs: Option<(AppId, usize)>,
+    /// The timeline was full before another run began: nothing that starts now is still open.
+    is_closed: bool,
+}
+
+impl LastRun {
+    fn follow(&mut self, runs: (AppId, usize), is_full: bool) {
+        self.is_closed |= is_full && self.runs != Some(runs);
+        self.runs = Some(runs);
+    }
+}
+
 /// The schedule. Batches that start after `until_us` do not matter: a later window decides them.
 pub(crate) fn one_by_one(
     problem: &SchedulingProblem<'_>,
@@ -35,14 +52,20 @@ pub(crate) fn one_by_one(
     // full.
     let answers = (0..problem.groups.len()).any(|group| problem.sneakpeek(group).is_some());
     let decides_all = algorithm.groups() || answers;
+    let mut lasts: Vec<LastRun> = vec![LastRun::default(); timelines.len()];
     for group in ordered(problem, algorithm) {
-        if !decides_all && timelines.iter().all(|timeline| timeline.free_us > until_us) {
+        let is_full = |(timeline, last): (&WorkerTimeline, &LastRun)| {
+            timeline.free_us > until_us && (!problem.joins || last.is_closed)
+        };
+        if !decides_all && timelines.iter().zip(&lasts).all(is_full) {
             break;
         }
         if let Some((utility, choice, after)) = best(problem, group, &timelines, algorithm) {
             schedule.utility += utility;
             schedule.choices.push(choice);
             if let Some((timeline, after)) = choice.timeline.zip(after) {
+                let runs = (problem.groups[group].app, choice.model);
+                lasts[timeline].follow(runs, timelines[timeline].free_us > until_us);
                 timelines[timeline] = after;
             }
         }

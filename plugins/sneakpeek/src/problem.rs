@@ -19,6 +19,8 @@ pub(crate) struct SchedulingProblem<'a> {
     pub(crate) groups: &'a [Group],
     pub(crate) sums: &'a [f64],
     pub(crate) charge_swap: bool,
+    /// Adjacent groups of one request with the same model run as one batch.
+    pub(crate) joins: bool,
     /// Price of a microsecond of a worker's time, in utility; see `price`.
     pub(crate) price: f64,
 }

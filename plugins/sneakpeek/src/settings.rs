@@ -22,6 +22,17 @@ pub(crate) enum SneakPeekAlgorithm {
     MaxAccEdf,
 }
 
+/// When schedules are made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum ScheduleAt {
+    /// When a worker is idle; only the batches that start now are committed.
+    Idle,
+    /// At the end of each window, for the requests that arrived in it; the whole schedule is
+    /// committed (section 2).
+    WindowEnd,
+}
+
 /// The settings of sneakpeek. The default is the paper's algorithm; the switches make its
 /// ablations.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
@@ -30,7 +41,12 @@ pub(crate) struct SneakPeekSettings {
     /// The order of requests and the selection of models.
     /// Range: `sneakpeek`, `grouped`, `lo-priority`, `lo-edf`, `max-acc-edf`.
     pub(crate) algorithm: SneakPeekAlgorithm,
+    /// When schedules are made: for idle workers, or at the end of each window, as in the paper; then
+    /// the whole schedule is committed.
+    /// Range: `idle`, `window-end`.
+    pub(crate) schedule_at: ScheduleAt,
     /// Interval of new schedules while all workers are busy, to answer late requests from evidence.
+    /// With `window-end` the length of a window.
     /// Range: above 0 ms.
     pub(crate) window_ms: f64,
     /// A batch is committed at most this long before its start; other requests can be regrouped.
@@ -51,6 +67,11 @@ pub(crate) struct SneakPeekSettings {
     /// Groups are split by likely label (section 5.3.2).
     /// None: on for `sneakpeek`, otherwise off.
     label_split: Option<bool>,
+    /// Groups of one app are merged if that raises the utility: those with the same model in the
+    /// schedule of split groups, or all. Schedules more groups than `tau` well.
+    pub(crate) merge: bool,
+    /// Adjacent requests of a baseline with the same model run as one batch.
+    pub(crate) opportunistic: bool,
     /// A worker's time has a price, to save time for later arrivals; not in the paper.
     pub(crate) foresight: bool,
     /// Each exit of a variant is a candidate model; otherwise only the last.
@@ -73,6 +94,7 @@ impl Default for SneakPeekSettings {
     fn default() -> Self {
         Self {
             algorithm: SneakPeekAlgorithm::Sneakpeek,
+            schedule_at: ScheduleAt::Idle,
             window_ms: 5.0,
             lookahead_ms: 1.0,
             tau: 4,
@@ -80,6 +102,8 @@ impl Default for SneakPeekSettings {
             data_aware: None,
             short_circuit: None,
             label_split: None,
+            merge: false,
+            opportunistic: false,
             foresight: false,
             exits: true,
             charge_swap: true,
@@ -131,6 +155,16 @@ impl SneakPeekSettings {
             settings.group_max != Some(0),
             "group_max",
             "must be 1 or more",
+        )?;
+        require(
+            settings.algorithm.groups() || !settings.merge,
+            "merge",
+            "must be false unless algorithm is sneakpeek or grouped",
+        )?;
+        require(
+            !settings.algorithm.groups() || !settings.opportunistic,
+            "opportunistic",
+            "must be false unless algorithm is lo-priority, lo-edf or max-acc-edf",
         )?;
         Ok(settings)
     }
@@ -189,6 +223,9 @@ mod tests {
             (r#"{"group_max": 0}"#, "group_max"),
             (r#"{"data_aware": 1}"#, "data_aware"),
             (r#"{"algorithm": "lo"}"#, "algorithm"),
+            (r#"{"schedule_at": "start"}"#, "schedule_at"),
+            (r#"{"algorithm": "lo-edf", "merge": true}"#, "merge"),
+            (r#"{"opportunistic": true}"#, "opportunistic"),
         ] {
             let error = SneakPeekSettings::try_new(json).unwrap_err();
             assert!(

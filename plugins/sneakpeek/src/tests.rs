@@ -5,6 +5,7 @@ mod exact;
 mod foresight;
 mod groups;
 mod policy;
+mod windows;
 
 use switchyard_sdk::bindings::exports::switchyard::policy::scheduling as raw;
 use switchyard_sdk::testing::{Batch, CatalogBuilder, Decisions, WindowBuilder, run};
@@ -56,6 +57,7 @@ impl TestBed {
             groups: &self.groups.list,
             sums: &self.groups.sums,
             charge_swap: true,
+            joins: false,
             price: 0.0,
         }
     }

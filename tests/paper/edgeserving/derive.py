@@ -24,12 +24,12 @@ SLO_US = 50_000
 BATCH_MAX = 10
 
 # Mean time of one block, and of everything that is no block in times of one.
-BLOCK_US = 395
+BLOCK_US = 301
 REST_BLOCKS = 26 / 7
 # Extra time of ten requests over one, as a share.
-BATCH_GROWTH = 0.32
+BATCH_GROWTH = 0.276
 # Standard deviation of a latency as a share of its mean, and the normal quantiles.
-SPREAD = 0.03
+SPREAD = 0.015
 P95, P99 = 1.645, 2.326
 
 

@@ -1,6 +1,6 @@
 //! Results of a figure's program.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use anyhow::{Context, Result, bail};
 use serde::Deserialize;
@@ -39,6 +39,22 @@ struct Run {
     /// The values behind them.
     #[serde(default)]
     by_seed: BTreeMap<String, Vec<Option<f64>>>,
+    /// One per seed.
+    #[serde(default)]
+    reports: Vec<SeedReport>,
+}
+
+#[derive(Debug, Deserialize)]
+struct SeedReport {
+    /// Answers by variant and exit.
+    #[serde(default)]
+    served: Vec<Served>,
+}
+
+#[derive(Debug, Deserialize)]
+struct Served {
+    exit: String,
+    answered: u64,
 }
 
 /// Promises of tables; the part of `prepare ramsis --json` that claims are about.
@@ -79,6 +95,7 @@ impl Results {
             bail!("no runs");
         }
         for run in &mut runs {
+            run.add_exit_shares();
             let is_of = |of: &&Scheduling| of.point == run.point && of.policy == run.policy;
             let Some(times) = scheduling.iter().find(is_of) else {
                 continue;
@@ -112,6 +129,7 @@ impl Results {
                 ),
             ]),
             by_seed: BTreeMap::new(),
+            reports: Vec::new(),
         });
         Ok(Self {
             runs: runs.collect(),
@@ -133,6 +151,7 @@ impl Results {
             policy: policy.to_owned(),
             estimates,
             by_seed: BTreeMap::new(),
+            reports: Vec::new(),
         });
     }
 
@@ -187,6 +206,43 @@ impl Results {
     }
 }
 
+// === impl Run ===
+
+impl Run {
+    /// Adds, as the metric `exit_share_EXIT`, the share of the answers that come from exits of a name.
+    fn add_exit_shares(&mut self) {
+        let served = self.reports.iter().flat_map(|report| &report.served);
+        let exits: BTreeSet<String> = served.map(|served| served.exit.clone()).collect();
+        for exit in exits {
+            let shares: Vec<Option<f64>> = self
+                .reports
+                .iter()
+                .map(|report| report.share(&exit))
+                .collect();
+            let known: Vec<f64> = shares.iter().copied().flatten().collect();
+            if known.is_empty() {
+                continue;
+            }
+            let mean = known.iter().sum::<f64>() / known.len() as f64;
+            let metric = format!("exit_share_{exit}");
+            self.estimates.insert(metric.clone(), Estimate::of(mean));
+            self.by_seed.insert(metric, shares);
+        }
+    }
+}
+
+// === impl SeedReport ===
+
+impl SeedReport {
+    /// None without answers.
+    fn share(&self, exit: &str) -> Option<f64> {
+        let all: u64 = self.served.iter().map(|served| served.answered).sum();
+        let of_exit = self.served.iter().filter(|served| served.exit == exit);
+        let of_exit: u64 = of_exit.map(|served| served.answered).sum();
+        (all > 0).then(|| of_exit as f64 / all as f64)
+    }
+}
+
 // === impl Estimate ===
 
 impl Estimate {
@@ -205,6 +261,27 @@ mod tests {
         let estimates = format!(r#"{{"accuracy_per_satisfied": {{"mean": {accuracy}}}}}"#);
         let run = format!(r#"{{"point": "", "policy": "{policy}", "estimates": {estimates}}}"#);
         Results::parse(&format!(r#"{{"runs": [{run}]}}"#)).unwrap()
+    }
+
+    #[test]
+    fn shares_of_exits_are_a_metric() {
+        // Seed 1: 6 of 8 answers from `final`, of two variants; seed 2: all 4; the mean is 0.875.
+        let served = |exit: &str, answered: u64| {
+            format!(r#"{{"app": "a", "variant": "v", "exit": "{exit}", "answered": {answered}}}"#)
+        };
+        let first = [served("final", 4), served("final", 2), served("layer1", 2)].join(", ");
+        let second = served("final", 4);
+        let reports = format!(r#"[{{"served": [{first}]}}, {{"served": [{second}]}}]"#);
+        let run =
+            format!(r#"{{"point": "", "policy": "p", "estimates": {{}}, "reports": {reports}}}"#);
+        let results = Results::parse(&format!(r#"{{"runs": [{run}]}}"#)).unwrap();
+        let of = |exit: &str| {
+            results
+                .sample("", "p", &format!("exit_share_{exit}"))
+                .unwrap()
+        };
+        assert!((of("final").mean - 0.875).abs() < 1e-12);
+        assert!((of("layer1").mean - 0.125).abs() < 1e-12);
     }
 
     #[test]

@@ -5,6 +5,7 @@ use proptest::prelude::*;
 use crate::problem::{MappingProblem, TaskTimes};
 use crate::score::{MappingScore, ScoreRule};
 use crate::search::{self, Optimality};
+use crate::settings::WaitRule;
 
 /// Tasks of age 0, each with SLO and latencies.
 fn problem(rule: ScoreRule, waits: &[f64], tasks: &[(f64, &[f64])]) -> MappingProblem {
@@ -14,6 +15,7 @@ fn problem(rule: ScoreRule, waits: &[f64], tasks: &[(f64, &[f64])]) -> MappingPr
     };
     MappingProblem {
         rule,
+        wait: WaitRule::Placed,
         tasks: tasks.iter().map(task).collect(),
         waits: waits.to_vec(),
         latencies: tasks
@@ -57,6 +59,30 @@ fn mael_by_hand() {
         ..two
     };
     assert_eq!(exact(&busy).0, [0, 0]);
+}
+
+#[test]
+fn pending_waits_ignore_the_mapping_itself() {
+    // As above, but as Algorithm 1 prints line 9: the two tasks do not wait for each other.
+    //   both on the first     1/10 + 1/10 = 0.2
+    //   second, first         1/12 + 1/10 = 0.1833
+    // With 5 of work on the first: 1/15 + 1/15 = 0.1333 < 1/12 + 1/15 = 0.15.
+    let two = MappingProblem {
+        wait: WaitRule::Pending,
+        ..problem(
+            ScoreRule::Latency,
+            &[0.0, 0.0],
+            &[(100.0, &[10.0, 12.0]), (100.0, &[10.0, 30.0])],
+        )
+    };
+    let (to, value) = exact(&two);
+    assert_eq!(to, [0, 0]);
+    assert!(close(value, 0.2));
+    let busy = MappingProblem {
+        waits: vec![5.0, 0.0],
+        ..two
+    };
+    assert_eq!(exact(&busy).0, [1, 0]);
 }
 
 #[test]
@@ -123,6 +149,7 @@ fn problems(tasks_max: usize) -> impl Strategy<Value = MappingProblem> {
                 } else {
                     ScoreRule::Latency
                 },
+                wait: WaitRule::Placed,
                 waits,
                 latencies: tasks.iter().flat_map(|(_, _, row)| row.clone()).collect(),
                 tasks: tasks

@@ -32,6 +32,20 @@ fn the_action_is_that_of_queue_length_and_slack() {
 }
 
 #[test]
+fn a_queue_beyond_the_tables_is_served_whole_if_set() {
+    // N is 2. Five requests: the full state's two of `small`, or all five; two are the table's own.
+    let catalog = catalog(1);
+    put("image", &set(1));
+    let json = r#"{"tables": ["image"], "drain": "whole"}"#;
+    let mut policy = configured(&catalog, json);
+    let window = || WindowBuilder::new(&catalog);
+    let full = decide(&mut policy, &catalog, window().requests(5, "image"));
+    assert_eq!(full, [(0, 0, vec![1, 2, 3, 4, 5])]);
+    let two = decide(&mut policy, &catalog, window().requests(2, "image"));
+    assert_eq!(two, [(0, 1, vec![1, 2])]);
+}
+
+#[test]
 fn the_lowest_covering_tables_are_used_and_an_overload_is_logged_once() {
     let catalog = catalog(1);
     let mut policy = policy(&catalog);
