@@ -11,6 +11,7 @@ mod fleet;
 mod real;
 mod real_etcd;
 mod server;
+mod stages;
 mod tls;
 
 use std::sync::Arc;
@@ -25,6 +26,7 @@ use switchyard_executor::{
 use switchyard_models::card::{Datatype, Task, TensorCard};
 use switchyard_remote::{
     ConnectError, RemoteExecutor, RemoteModel, RemoteOptions, RemoteOutputs, RemoteTensor,
+    StageRanges,
 };
 
 use server::FakeServer;
@@ -47,6 +49,7 @@ fn options(server: &FakeServer) -> RemoteOptions {
                 vec![RemoteTensor::new(0, &card("embedding"), None)],
             ),
         }]),
+        stages: StageRanges::IfOffered,
     }
 }
 
