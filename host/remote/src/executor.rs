@@ -202,6 +202,10 @@ impl Executor for RemoteExecutor {
     fn run(&mut self, job: &mut Job) -> JobOutcome {
         let start = Instant::now();
         let result = self.answer(job);
+        if result.is_err() && job.from_stage > 0 {
+            // After an error none of its requests is parked.
+            job.rows.iter().for_each(|row| self.release(row.request));
+        }
         self.shared.reports.fetch_add(1, Ordering::Relaxed);
         JobOutcome {
             result,

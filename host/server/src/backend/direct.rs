@@ -281,10 +281,19 @@ impl DirectBackend {
             .insert(id, WaitingBatch { done, parks });
         if let Err(refused) = self.worker.run(job) {
             self.shared.waiting().remove(&id);
-            return Err(match refused {
-                Refused::Full(_) => end::queue_full("the worker's commands"),
-                Refused::Down(_) => InferError::NotReady("the worker has ended".to_owned()),
-            });
+            let (job, error) = match refused {
+                Refused::Full(job) => (job, end::queue_full("the worker's commands")),
+                Refused::Down(job) => {
+                    let reason = "the worker has ended".to_owned();
+                    (job, InferError::NotReady(reason))
+                }
+            };
+            // Their scheduler takes them for lost.
+            let mut parking = self.shared.parking();
+            job.rows
+                .iter()
+                .for_each(|row| parking.not_dropped(row.request));
+            return Err(error);
         }
         // A closed channel: the worker was lost with the batch.
         let lost = |_| InferError::NotReady("the worker has ended".to_owned());
