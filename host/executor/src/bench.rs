@@ -151,7 +151,8 @@ impl KindBench for CandleKind<'_> {
     }
 
     fn cuts(&self) -> bool {
-        self.build.is_none()
+        let mut loaded = self.loaded.iter().flatten();
+        loaded.all(|variant| variant.executor.runs_stages())
     }
 
     fn run(

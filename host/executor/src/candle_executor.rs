@@ -16,7 +16,7 @@ use crate::executor::{Executor, JobOutcome};
 use crate::fault::DeviceFault;
 use crate::graphs;
 use crate::job::{BatchOutput, Job, Residency};
-use crate::parked::{ContinuedRows, ParkedActivations, StageProgress};
+use crate::parked::{self, ContinuedRows, ParkedActivations, StageProgress};
 use crate::source::LoadedModel;
 use crate::stages;
 use crate::weights::Weights;
@@ -31,6 +31,8 @@ pub struct CandleExecutor {
     /// If the device has no memory for a batch, evict the models that are not in use and try once
     /// more.
     retries: bool,
+    /// Most bytes of activations that are parked.
+    parked_bytes_max: u64,
 }
 
 /// The first tensor of a batch; cheap to keep for a second attempt.
@@ -66,6 +68,7 @@ impl CandleExecutor {
             parked: ParkedActivations::default(),
             superseded: Vec::new(),
             staging: Staging::default(),
+            parked_bytes_max: u64::MAX,
         }
     }
 
@@ -75,6 +78,16 @@ impl CandleExecutor {
     pub fn with_retries(self) -> Self {
         Self {
             retries: true,
+            ..self
+        }
+    }
+
+    /// Refuses batches that would park more activations. The core bounds the number of requests; this is
+    /// for a worker without one.
+    #[must_use]
+    pub fn with_parked_bytes_max(self, parked_bytes_max: u64) -> Self {
+        Self {
+            parked_bytes_max,
             ..self
         }
     }
@@ -257,6 +270,15 @@ impl CandleExecutor {
         if activations.dims().first() != Some(&rows.len()) {
             let reason = format!("gave {:?} for {} requests", activations.dims(), rows.len());
             return Err(ExecuteError::job(&model.name, reason));
+        }
+        let bytes = parked::bytes_of(&activations);
+        let (before, most) = (self.parked.bytes(), self.parked_bytes_max);
+        if bytes > most.saturating_sub(before) {
+            return Err(ExecuteError::Compute {
+                variant: model.name.clone(),
+                part: "parking".to_owned(),
+                reason: format!("{bytes} bytes of activations next to {before}, at most {most}"),
+            });
         }
         let progress = StageProgress {
             variant: job.variant,

@@ -22,6 +22,17 @@ pub trait Executor: Send {
     /// Drops the parked activations of a request that will not continue, if it has any.
     fn release(&mut self, request: RequestId);
 
+    /// Drops parked activations from any thread, without waiting for a batch that runs. `None`:
+    /// [`release`](Self::release) does it, after the batches sent before.
+    fn release_at_once(&self) -> Option<ReleaseAtOnce> {
+        None
+    }
+
+    /// Whether it runs batches of some stages, and parks activations.
+    fn runs_stages(&self) -> bool {
+        true
+    }
+
     /// Makes a variant resident ahead of its first batch and returns the time that took; zero if it
     /// was already.
     ///
@@ -73,6 +84,9 @@ pub enum Absence {
 
 /// Takes the absence of a device.
 pub type ReportAbsence = Box<dyn FnOnce(Absence) + Send>;
+
+/// Drops the parked activations of a request.
+pub type ReleaseAtOnce = Box<dyn Fn(RequestId) + Send + Sync>;
 
 /// Gives up the batches of an executor.
 pub type GiveUp = Box<dyn Fn() + Send + Sync>;

@@ -68,7 +68,7 @@ pub use candle_executor::CandleExecutor;
 pub use device::{DeviceError, DeviceName, OpenedDevice};
 pub use error::{CacheError, ExecuteError, LoadError};
 pub use event::{Preloaded, Unloaded, WorkerDown, WorkerEvent};
-pub use executor::{Absence, Executor, GiveUp, JobOutcome, ReportAbsence};
+pub use executor::{Absence, Executor, GiveUp, JobOutcome, ReleaseAtOnce, ReportAbsence};
 pub use fault::DeviceFault;
 pub use job::{
     BatchOutput, CacheCounts, Finished, InputTensor, InputType, Job, JobRow, Residency, RowTensors,

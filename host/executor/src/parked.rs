@@ -80,7 +80,7 @@ impl ParkedActivations {
             self.rows.insert(request, ParkedRow { group, index });
             live += 1;
         }
-        let bytes = (activations.elem_count() * activations.dtype().size_in_bytes()) as u64;
+        let bytes = bytes_of(&activations);
         self.bytes += bytes;
         let parked = ParkedGroup {
             progress,
@@ -186,6 +186,11 @@ impl ParkedActivations {
             )),
         }
     }
+}
+
+/// Bytes of the device that a tensor takes.
+pub(crate) fn bytes_of(tensor: &Tensor) -> u64 {
+    (tensor.elem_count() * tensor.dtype().size_in_bytes()) as u64
 }
 
 /// Ranges of `rows` that are consecutive rows of one group.

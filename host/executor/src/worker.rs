@@ -13,7 +13,7 @@ use thiserror::Error;
 
 use crate::command::{Replacements, WorkerCommand};
 use crate::event::{WorkerDown, WorkerEvent};
-use crate::executor::{Absence, Executor, GiveUp};
+use crate::executor::{Absence, Executor, GiveUp, ReleaseAtOnce};
 use crate::job::Job;
 use crate::loader::{Loader, LoaderRefusal};
 use crate::pool::pool;
@@ -58,6 +58,7 @@ pub struct Worker {
     options: WorkerOptions,
     stopping: Arc<AtomicBool>,
     give_up: Option<GiveUp>,
+    release_at_once: Option<ReleaseAtOnce>,
     replacements: Replacements,
     loader: Option<Loader>,
     /// At least one. Only the first has models.
@@ -116,6 +117,7 @@ impl Worker {
                 });
             })
         });
+        let release_at_once = executor.release_at_once();
         let replacements = Replacements::default();
         let others = (1..options.outstanding).map_while(|_| executor.another());
         let others: Vec<_> = others.collect();
@@ -128,6 +130,7 @@ impl Worker {
             options,
             stopping,
             give_up,
+            release_at_once,
             replacements,
             loader,
             lanes,
@@ -158,11 +161,16 @@ impl Worker {
         })
     }
 
-    /// Drops a request's parked activations, after the batches sent before this.
+    /// Drops a request's parked activations, after the batches sent before this unless the executor does
+    /// it at once.
     ///
     /// # Errors
     /// The command was not taken.
     pub fn release(&self, request: RequestId) -> Result<(), Refused<RequestId>> {
+        if let Some(release) = &self.release_at_once {
+            release(request);
+            return Ok(());
+        }
         self.send(WorkerCommand::Release(request))
             .map_err(|refused| refused.map(|_| request))
     }

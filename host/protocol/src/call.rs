@@ -4,6 +4,7 @@ use crate::trace_parent::TraceParent;
 use smallvec::SmallVec;
 
 use crate::app::{AppIndex, OutputIndex, VariantIndex};
+use crate::stages::StageCall;
 use crate::tensor::Tensor;
 
 /// The part of a request that the backend serves.
@@ -27,6 +28,8 @@ pub struct InferCall {
     pub priority: u32,
     /// The least accuracy that the client accepts, from 0 to 1.
     pub min_accuracy: Option<f32>,
+    /// Of a scheduler: some stages of a batch.
+    pub stages: Option<StageCall>,
 }
 
 /// A call, and the parts of the request that only its answer needs.

@@ -9,6 +9,7 @@
 //! - [`decode_infer`]: from there to a [`DecodedRequest`](crate::DecodedRequest) that matches the app's
 //!   inputs
 //! - [`encode_infer`]: from an answer to the bytes of its message
+//! - [`stage_parameters`], [`take_stages`]: ranges of stages in the parameters of an inference
 //! - [`Status`]: the end of a call, from any [`RequestFailure`](crate::RequestFailure)
 //! - [`describe`]: messages about the server, its apps and their statistics
 //! - [`messages`]: the types of `proto/`, made by `cargo xtask protobuf`
@@ -23,6 +24,7 @@ mod parameters;
 mod repository;
 mod rpc;
 mod scan;
+mod stages;
 mod status;
 mod timeout;
 
@@ -32,5 +34,6 @@ pub use frame::{FramePrefix, PREFIX_BYTES, frame};
 pub use repository::check_control;
 pub use rpc::{CONTENT_TYPE_PREFIX, Rpc};
 pub use scan::{InferMessage, first_model_name};
+pub use stages::{stage_parameters, take_stages};
 pub use status::{Code, Status};
 pub use timeout::{ClientTimeout, TIMEOUT};

@@ -38,6 +38,7 @@ mod repository;
 #[cfg(test)]
 mod roundtrip;
 mod route;
+mod stages;
 mod stats;
 mod tensor;
 mod trace_parent;
@@ -55,6 +56,7 @@ pub use framing::{BodyFraming, JSON_LENGTH};
 pub use origin::check_origin;
 pub use repository::{Control, IndexQuery};
 pub use route::{AppAction, ENDPOINTS, Endpoint, Route};
+pub use stages::{STAGE_RANGES, StageCall, StageWork};
 pub use stats::{BatchStats, Timing, VariantStats};
 pub use tensor::{Shape, Tensor, TensorData, WireElements, element_count};
 pub use trace_parent::TraceParent;

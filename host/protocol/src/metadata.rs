@@ -5,10 +5,11 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use crate::app::{AppInfo, TensorSpec, VariantIndex};
+use crate::stages::STAGE_RANGES;
 use crate::stats::{BatchStats, Timing, VariantStats};
 
 /// Extensions that the server announces, by Triton's names: only those that work.
-pub(crate) const EXTENSIONS: [&str; 7] = [
+const EXTENSIONS: [&str; 7] = [
     "binary_tensor_data",
     "classification",
     "model_configuration",
@@ -17,6 +18,12 @@ pub(crate) const EXTENSIONS: [&str; 7] = [
     "schedule_policy",
     "statistics",
 ];
+
+/// The extensions of a server, which may run ranges of stages.
+pub(crate) fn extensions(runs_stages: bool) -> impl Iterator<Item = &'static str> {
+    let stages = runs_stages.then_some(STAGE_RANGES);
+    EXTENSIONS.into_iter().chain(stages)
+}
 
 /// Name of this server.
 pub(crate) const SERVER_NAME: &str = "switchyard";
@@ -32,7 +39,7 @@ pub const READY_BODY: &[u8] = br#"{"live":true,"ready":true}"#;
 pub struct ServerMetadata {
     name: &'static str,
     version: &'static str,
-    extensions: [&'static str; 7],
+    extensions: Vec<&'static str>,
 }
 
 /// Body of `GET /v2/models/{app}`.
@@ -64,11 +71,11 @@ pub struct AppReady<'a> {
 
 impl ServerMetadata {
     /// Name and extensions of this server, and its version.
-    pub const fn new(version: &'static str) -> Self {
+    pub fn new(version: &'static str, runs_stages: bool) -> Self {
         Self {
             name: SERVER_NAME,
             version,
-            extensions: EXTENSIONS,
+            extensions: extensions(runs_stages).collect(),
         }
     }
 }

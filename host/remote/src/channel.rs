@@ -70,6 +70,8 @@ pub(crate) struct Channel {
     failure: Arc<OnceLock<String>>,
     /// Its sender is dropped at the end of the connection.
     driven: watch::Receiver<()>,
+    /// Its server runs batches of some stages.
+    pub(crate) runs_stages: bool,
 }
 
 /// Why a call has no answer.
@@ -171,6 +173,7 @@ impl Channel {
             sender,
             failure,
             driven,
+            runs_stages: false,
         })
     }
 

@@ -8,12 +8,16 @@ use switchyard_core::ids::{RequestId, VariantId};
 use switchyard_core::time::Micros;
 use switchyard_executor::{
     BatchOutput, CacheError, DeviceFault, ExecuteError, Executor, GiveUp, Job, JobOutcome,
-    LoadError, ReportAbsence, Residency,
+    LoadError, ReleaseAtOnce, ReportAbsence, Residency,
 };
+use switchyard_protocol::StageCall;
+use switchyard_protocol::grpc::messages::inference::ModelInferResponse;
 
 use crate::channel::CallError;
 use crate::link::Link;
+use crate::model::RemoteModel;
 use crate::options::{ConnectError, RemoteOptions};
+use crate::parked::ParkedRows;
 use crate::request;
 use crate::response;
 
@@ -34,6 +38,7 @@ struct Shared {
     reports: AtomicU64,
     /// When the server ended its last batch.
     ended: Mutex<Instant>,
+    parked: ParkedRows,
 }
 
 // === impl RemoteExecutor ===
@@ -74,20 +79,64 @@ impl RemoteExecutor {
                 return Err(ExecuteError::Away { reason });
             }
         };
+        let link = Arc::clone(link);
         let model = self.options.models.get(job.variant.index());
         let model = model.ok_or_else(|| ExecuteError::Job {
             variant: format!("variant {}", job.variant.0),
             reason: "the worker has no such variant".to_owned(),
         })?;
-        let version = job.exit.and_then(|exit| model.versions.get(exit.index()));
-        let (Some(version), 0) = (version, job.from_stage) else {
+        let Some(call) = self.shared.parked.call(job)? else {
+            let answer = self.send(&link, model, None, job)?;
+            return read(model, job, &answer);
+        };
+        if !link.runs_stages() {
             return Err(ExecuteError::Job {
                 variant: model.name.clone(),
-                reason: "a remote worker runs from the first stage to an exit".to_owned(),
+                reason: "its server runs from the first stage to an exit".to_owned(),
             });
+        }
+        let output = self
+            .send(&link, model, Some(&call), job)
+            .and_then(|answer| match call.gives_outputs() {
+                true => read(model, job, &answer),
+                false if answer.outputs.is_empty() => Ok(BatchOutput::Parked),
+                // It would answer the next stages from nothing.
+                false => Err(refused(
+                    model,
+                    "answered instead of parking".to_owned(),
+                    true,
+                )),
+            });
+        match &output {
+            Ok(BatchOutput::Parked) => self.shared.parked.park(job, &call),
+            Ok(_) => self.shared.parked.forget(job),
+            // The batch may have run.
+            Err(_) => {
+                self.shared.parked.forget(job);
+                let call = self.shared.parked.release(call.rows);
+                link.tell(request::release(model, &call));
+            }
+        }
+        output
+    }
+
+    /// Sends a batch, or some stages of it, within the time that its requests have.
+    fn send(
+        &self,
+        link: &Link,
+        model: &RemoteModel,
+        stages: Option<&StageCall>,
+        job: &mut Job,
+    ) -> Result<ModelInferResponse, ExecuteError> {
+        let version = match job.exit {
+            Some(exit) => model.versions.get(exit.index()),
+            None => model.versions.last(),
         };
-        let rows = job.rows.len();
-        let body = request::infer(model, version, job)?;
+        let version = version.ok_or_else(|| ExecuteError::Job {
+            variant: model.name.clone(),
+            reason: "the worker has no such exit".to_owned(),
+        })?;
+        let body = request::infer(model, version, stages, job)?;
         let left = |until: Instant| {
             until
                 .saturating_duration_since(Instant::now())
@@ -98,24 +147,33 @@ impl RemoteExecutor {
             .map(left)
             .filter(|left| *left < self.options.timeout);
         let answer = link.infer(body, left.unwrap_or(self.options.timeout));
-        let refused = |reason, repeatable| ExecuteError::Remote {
-            variant: model.name.clone(),
-            reason,
-            repeatable,
-        };
-        let answer = answer.map_err(|error| match error {
-            CallError::Refused { reason, repeatable } => refused(reason, repeatable),
+        answer.map_err(|error| match error {
+            CallError::Refused { reason, repeatable } => refused(model, reason, repeatable),
             // The requests ran out of time, the server did not.
-            CallError::TimedOut(reason) if left.is_some() => {
-                refused(format!("{reason}, the deadline of its requests"), true)
-            }
+            CallError::TimedOut(reason) if left.is_some() => refused(
+                model,
+                format!("{reason}, the deadline of its requests"),
+                true,
+            ),
             CallError::Lost(reason) | CallError::TimedOut(reason) => ExecuteError::Away { reason },
-        })?;
-        response::output(model, rows, &answer).map_err(|reason| ExecuteError::Remote {
-            variant: model.name.clone(),
-            reason,
-            repeatable: true,
         })
+    }
+}
+
+fn read(
+    model: &RemoteModel,
+    job: &Job,
+    answer: &ModelInferResponse,
+) -> Result<BatchOutput, ExecuteError> {
+    let output = response::output(model, job.rows.len(), answer);
+    output.map_err(|reason| refused(model, reason, true))
+}
+
+fn refused(model: &RemoteModel, reason: String, repeatable: bool) -> ExecuteError {
+    ExecuteError::Remote {
+        variant: model.name.clone(),
+        reason,
+        repeatable,
     }
 }
 
@@ -126,6 +184,7 @@ impl Shared {
         Arc::new(Self {
             reports: AtomicU64::new(0),
             ended: Mutex::new(Instant::now()),
+            parked: ParkedRows::new(),
         })
     }
 
@@ -143,6 +202,10 @@ impl Executor for RemoteExecutor {
     fn run(&mut self, job: &mut Job) -> JobOutcome {
         let start = Instant::now();
         let result = self.answer(job);
+        if result.is_err() && job.from_stage > 0 {
+            // After an error none of its requests is parked.
+            job.rows.iter().for_each(|row| self.release(row.request));
+        }
         self.shared.reports.fetch_add(1, Ordering::Relaxed);
         JobOutcome {
             result,
@@ -152,7 +215,28 @@ impl Executor for RemoteExecutor {
         }
     }
 
-    fn release(&mut self, _: RequestId) {}
+    fn release(&mut self, request: RequestId) {
+        if let Some(release) = self.release_at_once() {
+            release(request);
+        }
+    }
+
+    fn release_at_once(&self) -> Option<ReleaseAtOnce> {
+        let link = Arc::clone(self.link.as_ref().ok()?);
+        // Rows belong to the session; each model of the server will do.
+        let model = self.options.models.first()?.clone();
+        let shared = Arc::clone(&self.shared);
+        Some(Box::new(move |request| {
+            if let Some(row) = shared.parked.take(request) {
+                let call = shared.parked.release(vec![row]);
+                link.tell(request::release(&model, &call));
+            }
+        }))
+    }
+
+    fn runs_stages(&self) -> bool {
+        self.link.as_ref().is_ok_and(|link| link.runs_stages())
+    }
 
     fn preload(&mut self, variant: VariantId) -> Result<Micros, CacheError> {
         let Err(reason) = &self.link else {

@@ -7,6 +7,7 @@
 //! - [`tls`], `stream`: the bytes of a connection, encrypted or not
 //! - `channel`: one HTTP/2 connection and its calls; `messages`: answers of many messages; `opening`: whether its server is fit
 //! - `link`: the connection that lives and is watched, on the thread of `runtime`; `lease`: how long it may
+//! - `parked`: the activations that a server keeps
 //! - [`executor`]: a server as an [`Executor`](switchyard_executor::Executor)
 //! - [`resolver`]: the addresses of a name; [`etcd`]: workers that register themselves; [`source`]: either;
 //!   `members`: the servers that they list
@@ -32,6 +33,7 @@ pub mod metadata;
 pub mod model;
 mod opening;
 pub mod options;
+mod parked;
 mod request;
 pub mod resolver;
 mod response;
@@ -52,7 +54,7 @@ pub use executor::RemoteExecutor;
 pub use fleet::{Fleet, FleetSlot};
 pub use metadata::Misfit;
 pub use model::{RemoteModel, RemoteOutputs, RemoteTensor};
-pub use options::{ConnectError, FleetOptions, RemoteOptions};
+pub use options::{ConnectError, FleetOptions, RemoteOptions, StageRanges};
 pub use resolver::{FoundAddresses, NameResolver, Resolve};
 pub use source::MemberSource;
 pub use tls::{ClientFiles, RemoteTls, RemoteTlsError};

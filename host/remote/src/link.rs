@@ -24,6 +24,9 @@ const LOOK_EVERY: Duration = Duration::from_millis(250);
 /// Longest wait for the answer. A server that runs a batch may take longer.
 const HEALTH_TIMEOUT: Duration = Duration::from_secs(1);
 
+/// Longest time of a call whose answer nothing depends on.
+const TELL_TIMEOUT: Duration = Duration::from_secs(5);
+
 /// A link.
 pub(crate) struct Link {
     state: Arc<LinkState>,
@@ -90,6 +93,23 @@ impl Link {
             .runtime
             .wait(async move { state.infer(body, limit).await });
         answer.unwrap_or_else(|| Err(CallError::Lost("the call panicked".to_owned())))
+    }
+
+    /// Sends a call that needs no answer.
+    pub(crate) fn tell(&self, body: Parts) {
+        let channel = self.state.channel();
+        let told = async move {
+            let path = Rpc::ModelInfer.path();
+            let sent = channel.send::<ModelInferResponse>(path, body, TELL_TIMEOUT);
+            // Without it the server forgets by itself.
+            let _ = timeout(TELL_TIMEOUT, sent).await;
+        };
+        let _ = self.runtime.spawn(told);
+    }
+
+    /// Whether the server runs batches of some stages.
+    pub(crate) fn runs_stages(&self) -> bool {
+        self.state.channel().runs_stages
     }
 
     /// Reports when the server takes no more batches, and stops watching then.

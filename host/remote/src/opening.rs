@@ -2,16 +2,18 @@
 
 use std::time::Duration;
 
+use switchyard_protocol::STAGE_RANGES;
 use switchyard_protocol::grpc::Rpc;
 use switchyard_protocol::grpc::messages::health::health_check_response::ServingStatus;
 use switchyard_protocol::grpc::messages::health::{HealthCheckRequest, HealthCheckResponse};
 use switchyard_protocol::grpc::messages::inference::{
-    ModelMetadataRequest, ModelMetadataResponse, ServerReadyRequest, ServerReadyResponse,
+    ModelMetadataRequest, ModelMetadataResponse, ServerMetadataRequest, ServerMetadataResponse,
+    ServerReadyRequest, ServerReadyResponse,
 };
 
 use crate::channel::{CallError, Channel, WORKER_PINGS};
 use crate::metadata::check;
-use crate::options::{ConnectError, RemoteOptions};
+use crate::options::{ConnectError, RemoteOptions, StageRanges};
 
 /// Longest wait for an answer about the server or a model.
 const QUESTION_TIMEOUT: Duration = Duration::from_millis(500);
@@ -24,9 +26,16 @@ pub(crate) async fn open(options: &RemoteOptions) -> Result<Channel, ConnectErro
     let address = &options.address;
     let away = |error: CallError| ConnectError::Away(error.reason());
     let channel = Channel::connect(address, options.tls.as_ref(), WORKER_PINGS).await;
-    let channel = channel.map_err(away)?;
+    let mut channel = channel.map_err(away)?;
     if !is_ready(&channel, QUESTION_TIMEOUT).await.map_err(away)? {
         return Err(ConnectError::Away(format!("{address}: is not ready")));
+    }
+    if options.stages != StageRanges::Never {
+        channel.runs_stages = runs_stages(&channel).await.map_err(away)?;
+        if options.stages == StageRanges::Required && !channel.runs_stages {
+            let address = address.to_string();
+            return Err(ConnectError::Stages { address });
+        }
     }
     for model in &*options.models {
         for version in &model.versions {
@@ -50,6 +59,18 @@ pub(crate) async fn open(options: &RemoteOptions) -> Result<Channel, ConnectErro
         }
     }
     Ok(channel)
+}
+
+/// Whether the server's metadata lists ranges of stages.
+async fn runs_stages(channel: &Channel) -> Result<bool, CallError> {
+    let question = ServerMetadataRequest {};
+    let path = Rpc::ServerMetadata.path();
+    let found = channel.call::<ServerMetadataResponse>(path, &question, QUESTION_TIMEOUT);
+    match found.await {
+        Ok(found) => Ok(found.extensions.iter().any(|name| name == STAGE_RANGES)),
+        Err(CallError::Refused { .. }) => Ok(false),
+        Err(error) => Err(error),
+    }
 }
 
 /// Whether the server takes batches. A server without `ServerReady` is asked for its health.

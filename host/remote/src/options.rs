@@ -23,6 +23,19 @@ pub struct RemoteOptions {
     pub timeout: Duration,
     /// Its models, by variant.
     pub models: Arc<[RemoteModel]>,
+    /// Whether batches of some stages are sent to it.
+    pub stages: StageRanges,
+}
+
+/// Whether a server runs batches of some stages, and parks activations between them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum StageRanges {
+    /// It is not asked: a plain server of the protocol.
+    Never,
+    /// If its metadata says so.
+    IfOffered,
+    /// Its metadata must say so: policies count on it.
+    Required,
 }
 
 /// How the servers of a fleet are used.
@@ -51,6 +64,15 @@ pub enum ConnectError {
         model: String,
         /// Its answer.
         reason: String,
+    },
+    /// It runs no ranges of stages.
+    #[error(
+        "{address}: runs whole models only, and its kind was measured with ranges of stages; start it \
+         with this version of `switchyard worker`, or measure the kind again with `switchyard profile`"
+    )]
+    Stages {
+        /// The server.
+        address: String,
     },
     /// A model differs from the app's card.
     #[error("{address}: {misfit}; correct the names of the worker's `remote.models`, or the card")]

@@ -5,10 +5,12 @@ use prost::Message;
 use prost::encoding::{WireType, encode_key, encode_varint};
 use switchyard_executor::{ExecuteError, InputTensor, Job};
 use switchyard_models::{RawData, RawTensor};
+use switchyard_protocol::StageCall;
 use switchyard_protocol::grpc::messages::inference::ModelInferRequest;
 use switchyard_protocol::grpc::messages::inference::model_infer_request::{
     InferInputTensor, InferRequestedOutputTensor,
 };
+use switchyard_protocol::grpc::stage_parameters;
 
 use crate::body::Parts;
 use crate::model::{RemoteModel, RemoteTensor};
@@ -19,13 +21,14 @@ const RAW_CONTENTS: u32 = 7;
 /// Pieces of fewer bytes are joined: by default a frame of HTTP/2 has as many.
 const JOINED_BELOW: usize = 16 << 10;
 
-/// The message of a batch, without its frame. Takes the inputs out of the job.
+/// The message of a batch, or of some stages of it, without its frame. Takes the inputs out of the job.
 ///
 /// # Errors
 /// A row lacks an input, or the rows of an input have different shapes.
 pub(crate) fn infer(
     model: &RemoteModel,
     version: &str,
+    stages: Option<&StageCall>,
     job: &mut Job,
 ) -> Result<Parts, ExecuteError> {
     let refused = |input: &RemoteTensor, row: usize, reason: &str| ExecuteError::Input {
@@ -35,7 +38,8 @@ pub(crate) fn infer(
     };
     let mut inputs = Vec::with_capacity(model.inputs.len());
     let mut contents: Vec<Vec<Bytes>> = Vec::with_capacity(model.inputs.len());
-    for wanted in &model.inputs {
+    let takes_inputs = stages.is_none_or(StageCall::takes_inputs);
+    for wanted in model.inputs.iter().filter(|_| takes_inputs) {
         let mut pieces = Vec::with_capacity(job.rows.len());
         let mut shape: Option<Vec<i64>> = None;
         for (r, row) in job.rows.iter().enumerate() {
@@ -58,10 +62,12 @@ pub(crate) fn infer(
         });
         contents.push(joined(pieces));
     }
-    let outputs = model.outputs.all().iter();
+    let gives_outputs = stages.is_none_or(StageCall::gives_outputs);
+    let outputs = model.outputs.all().iter().filter(|_| gives_outputs);
     let head = ModelInferRequest {
         model_name: model.model.clone(),
         model_version: version.to_owned(),
+        parameters: stages.map(stage_parameters).unwrap_or_default(),
         inputs,
         outputs: outputs
             .map(|output| InferRequestedOutputTensor {
@@ -87,6 +93,18 @@ pub(crate) fn infer(
         row.input = None;
     }
     Ok(parts)
+}
+
+/// The message that lets the server forget rows.
+pub(crate) fn release(model: &RemoteModel, call: &StageCall) -> Parts {
+    let head = ModelInferRequest {
+        model_name: model.model.clone(),
+        parameters: stage_parameters(call),
+        ..ModelInferRequest::default()
+    };
+    let mut parts = Parts::default();
+    parts.push(head.encode_to_vec().into());
+    parts
 }
 
 /// Joins small pieces: a frame of its own costs more than the copy.
@@ -213,7 +231,7 @@ mod tests {
             soon: Soon::new(),
             until: None,
         };
-        let parts = infer(&model, "2", &mut job).unwrap();
+        let parts = infer(&model, "2", None, &mut job).unwrap();
         let length = parts.len();
         let bytes = parts.collect().await.unwrap().to_bytes();
         assert_eq!(bytes.len() as u64, length);
@@ -234,7 +252,7 @@ mod tests {
 
         job.rows = vec![row(3, "a")];
         job.rows[0].input.as_mut().unwrap().pop();
-        let error = infer(&model, "2", &mut job).unwrap_err().to_string();
+        let error = infer(&model, "2", None, &mut job).unwrap_err().to_string();
         assert_eq!(error, "request 3: input `note`: is missing");
     }
 }

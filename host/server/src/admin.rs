@@ -46,14 +46,11 @@ use crate::policies::{PoliciesHandle, SwapOrder};
 use crate::reloads::ReloadLog;
 use crate::shadow::ShadowSlot;
 use crate::sockets::BoundPort;
-use crate::telemetry::Registry;
+use crate::telemetry::{PROMETHEUS, Registry};
 use crate::tls::Tls;
 
 /// Largest order, in bytes.
 const ORDER_BYTES_MAX: usize = 64 << 10;
-
-/// The media type of the Prometheus text format.
-const PROMETHEUS: &str = "text/plain; version=0.0.4; charset=utf-8";
 
 /// The paths of the dashboard's page.
 const PAGE: [&str; 2] = ["/", "/dashboard"];

@@ -32,13 +32,14 @@ mod service;
 mod turnstile;
 mod watched_stream;
 
-pub use backend::Backend;
+pub use backend::{Backend, ConnectionLife};
 pub use backends::{Backends, Replaced};
 pub use limits::Limits;
 pub use port::Ports;
 pub use server::{Drained, serve};
 pub use switchyard_protocol::{
     AppIndex, AppInfo, BatchStats, BytesContent, Control, Datatype, ENDPOINTS, Endpoint,
-    InferAnswer, InferCall, InferError, OutputIndex, OutputTensor, ProtocolError, Shape, Tensor,
-    TensorData, TensorSpec, Timing, VariantIndex, VariantStats, WireElements, parse,
+    InferAnswer, InferCall, InferError, OutputIndex, OutputTensor, ProtocolError, Shape, StageCall,
+    StageWork, Tensor, TensorData, TensorSpec, Timing, VariantIndex, VariantStats, WireElements,
+    parse,
 };

@@ -20,3 +20,6 @@ pub(crate) use meters::{Gauge, Histogram};
 pub use pool::PoolMeters;
 pub(crate) use refusals::Refusals;
 pub use registry::Registry;
+
+/// Content type of the metrics.
+pub(crate) const PROMETHEUS: &str = "text/plain; version=0.0.4; charset=utf-8";

@@ -4,6 +4,7 @@ mod batches;
 mod fleet;
 mod links;
 mod losses;
+mod stages;
 
 use std::net::{SocketAddr, TcpListener};
 use std::path::Path;
@@ -15,7 +16,7 @@ use std::time::{Duration, Instant};
 use switchyard_executor::manifest::Manifest;
 use switchyard_models::card::TensorCard;
 use switchyard_models::zoo::{Zoo, ZooApp};
-use switchyard_remote::{RemoteModel, RemoteOptions, RemoteOutputs, RemoteTensor};
+use switchyard_remote::{RemoteModel, RemoteOptions, RemoteOutputs, RemoteTensor, StageRanges};
 use tempfile::TempDir;
 use tokio::task::JoinHandle;
 
@@ -185,6 +186,7 @@ fn options(at: SocketAddr) -> RemoteOptions {
         tls: None,
         timeout: Duration::from_secs(10),
         models: app_models(),
+        stages: StageRanges::IfOffered,
     }
 }
 

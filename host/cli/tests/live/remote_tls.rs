@@ -5,7 +5,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use switchyard_remote::{ClientFiles, ConnectError, RemoteExecutor, RemoteOptions, RemoteTls};
+use switchyard_remote::{
+    ClientFiles, ConnectError, RemoteExecutor, RemoteOptions, RemoteTls, StageRanges,
+};
 
 use super::binary::Process;
 use super::remote::{app_models, compare, free_address, worker_process};
@@ -37,6 +39,7 @@ fn options(url: &str, ca: &str, client: Option<&str>) -> RemoteOptions {
         }),
         timeout: Duration::from_secs(10),
         models: Arc::clone(&app_models()),
+        stages: StageRanges::IfOffered,
     }
 }
 

@@ -53,6 +53,7 @@ pub(super) fn decode_raw_request(
             parent: None,
             priority: 0,
             min_accuracy: None,
+            stages: None,
         },
         id: None,
         wanted: wanted_outputs(target.app, &[], true)?,

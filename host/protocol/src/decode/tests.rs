@@ -88,6 +88,7 @@ fn a_call_carries_every_field_of_the_request() {
             parent: None,
             priority: 2,
             min_accuracy: Some(0.9),
+            stages: None,
         }
     );
     assert_eq!(decoded.id.as_deref(), Some("r1"));

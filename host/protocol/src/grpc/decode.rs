@@ -9,7 +9,7 @@ use super::messages::inference::model_infer_request::{
     InferInputTensor, InferRequestedOutputTensor,
 };
 use super::messages::inference::{InferTensorContents, ModelInferRequest};
-use super::parameters;
+use super::{parameters, stages};
 use crate::app::{AppIndex, AppInfo, TensorSpec, VariantIndex};
 use crate::binary;
 use crate::call::{DecodedRequest, InferCall, WantedOutputs};
@@ -18,8 +18,10 @@ use crate::decode::slots::InputSlots;
 use crate::decode::spec::{check_datatype, check_shape};
 use crate::decode::{check_accuracy, check_timeout, elements, finite};
 use crate::error::ProtocolError;
+use crate::excerpt::excerpt;
 use crate::json::parameters::{InputParameters, OutputParameters, RequestParameters};
 use crate::json::request::{JsonOutput, JsonText, NAME_BYTES_MAX};
+use crate::stages::StageCall;
 use crate::tensor::{Shape, Tensor};
 
 /// Decodes and checks an inference. Large raw inputs stay in their message.
@@ -29,7 +31,7 @@ use crate::tensor::{Shape, Tensor};
 pub fn decode_infer(
     (app_index, app): (AppIndex, &AppInfo),
     variant: Option<VariantIndex>,
-    request: ModelInferRequest,
+    mut request: ModelInferRequest,
 ) -> Result<DecodedRequest, ProtocolError> {
     if request.id.len() > NAME_BYTES_MAX {
         let reason = format!(
@@ -38,12 +40,25 @@ pub fn decode_infer(
         );
         return Err(ProtocolError::malformed("id", reason));
     }
+    let stages = stages::take_stages(&mut request.parameters)?;
     let parameters: RequestParameters =
         parameters::read(request.parameters, || "parameters".to_owned())?;
     check_timeout(app, parameters.timeout)?;
     check_accuracy(app, variant, parameters.min_accuracy)?;
-    let wanted = wanted(app, request.outputs)?;
-    let (rows, inputs) = inputs(app, request.inputs, request.raw_input_contents)?;
+    let wanted = match &stages {
+        Some(stages) if !stages.gives_outputs() => WantedOutputs::new(),
+        _ => wanted(app, request.outputs)?,
+    };
+    let (rows, inputs) = match &stages {
+        Some(stages) if !stages.takes_inputs() => {
+            without_inputs(&request.inputs)?;
+            (stages.rows.len(), Vec::new())
+        }
+        _ => inputs(app, request.inputs, request.raw_input_contents)?,
+    };
+    if let Some(stages) = &stages {
+        check_rows(app, stages, rows)?;
+    }
     Ok(DecodedRequest {
         call: InferCall {
             app: app_index,
@@ -55,10 +70,36 @@ pub fn decode_infer(
             parent: None,
             priority: parameters.priority,
             min_accuracy: parameters.min_accuracy,
+            stages,
         },
         id: Some(request.id).filter(|id| !id.is_empty()),
         wanted,
     })
+}
+
+/// The worker has the activations of these rows.
+fn without_inputs(inputs: &[InferInputTensor]) -> Result<(), ProtocolError> {
+    match inputs.first() {
+        None => Ok(()),
+        Some(input) => {
+            let found = excerpt(&input.name);
+            let reason =
+                format!("{found:?}: a range from a later stage on, or a release, has none");
+            Err(ProtocolError::malformed("inputs", reason))
+        }
+    }
+}
+
+fn check_rows(app: &AppInfo, stages: &StageCall, rows: usize) -> Result<(), ProtocolError> {
+    let (named, most) = (stages.rows.len(), app.max_batch_rows);
+    if named == rows && (1..=most).contains(&rows) {
+        return Ok(());
+    }
+    let reason = format!("{named} numbers for {rows} rows, must be one each, 1 to {most} rows");
+    Err(ProtocolError::malformed(
+        "parameters.switchyard_rows",
+        reason,
+    ))
 }
 
 /// Answers have raw tensors only, as Triton's.

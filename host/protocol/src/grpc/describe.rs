@@ -3,15 +3,15 @@
 use super::messages::inference as proto;
 use crate::app::{AppInfo, TensorSpec, VariantIndex};
 use crate::datatype::Datatype;
-use crate::metadata::{EXTENSIONS, SERVER_NAME};
+use crate::metadata::{SERVER_NAME, extensions};
 use crate::stats::{BatchStats, Timing, VariantStats};
 
 /// Name and extensions of this server, and its version.
-pub fn server(version: &str) -> proto::ServerMetadataResponse {
+pub fn server(version: &str, runs_stages: bool) -> proto::ServerMetadataResponse {
     proto::ServerMetadataResponse {
         name: SERVER_NAME.to_owned(),
         version: version.to_owned(),
-        extensions: EXTENSIONS.map(str::to_owned).to_vec(),
+        extensions: extensions(runs_stages).map(str::to_owned).collect(),
     }
 }
 

@@ -12,6 +12,7 @@ mod real;
 mod real_etcd;
 mod server;
 mod shared;
+mod stages;
 mod tls;
 
 use std::sync::Arc;
@@ -26,6 +27,7 @@ use switchyard_executor::{
 use switchyard_models::card::{Datatype, Task, TensorCard};
 use switchyard_remote::{
     ConnectError, RemoteExecutor, RemoteModel, RemoteOptions, RemoteOutputs, RemoteTensor,
+    StageRanges,
 };
 
 use server::FakeServer;
@@ -48,6 +50,7 @@ fn options(server: &FakeServer) -> RemoteOptions {
                 vec![RemoteTensor::new(0, &card("embedding"), None)],
             ),
         }]),
+        stages: StageRanges::IfOffered,
     }
 }
 

@@ -1,5 +1,6 @@
 //! A server of the protocol that misbehaves on command.
 
+use std::collections::BTreeSet;
 use std::convert::Infallible;
 use std::net::SocketAddr;
 use std::pin::pin;
@@ -10,7 +11,7 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Request, Response};
 use http_body_util::combinators::BoxBody;
-use http_body_util::{BodyExt, Full};
+use http_body_util::{BodyExt, Collected, Full};
 use hyper::body::Incoming;
 use hyper::server::conn::http2;
 use hyper::service::service_fn;
@@ -20,9 +21,11 @@ use switchyard_protocol::grpc::messages::health::HealthCheckResponse;
 use switchyard_protocol::grpc::messages::inference::model_infer_response::InferOutputTensor;
 use switchyard_protocol::grpc::messages::inference::model_metadata_response::TensorMetadata;
 use switchyard_protocol::grpc::messages::inference::{
-    ModelInferResponse, ModelMetadataResponse, ServerReadyResponse,
+    ModelInferRequest, ModelInferResponse, ModelMetadataResponse, ServerMetadataResponse,
+    ServerReadyResponse,
 };
-use switchyard_protocol::grpc::{PREFIX_BYTES, Rpc, TIMEOUT};
+use switchyard_protocol::grpc::{PREFIX_BYTES, Rpc, TIMEOUT, take_stages};
+use switchyard_protocol::{STAGE_RANGES, StageCall, StageWork};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpListener;
 use tokio::runtime::Runtime;
@@ -50,8 +53,19 @@ struct State {
     leaving: watch::Sender<bool>,
     /// Batches wait while it is true.
     holding: watch::Sender<bool>,
+    /// Its metadata lists ranges of stages.
+    offers_stages: AtomicBool,
+    kept: Mutex<KeptRows>,
     /// Nothing is answered once it is true.
     hanging: AtomicBool,
+}
+
+/// The rows whose activations it keeps.
+#[derive(Default)]
+struct KeptRows {
+    rows: BTreeSet<(u64, u64)>,
+    /// Calls of stages, each with the number of its inputs.
+    calls: Vec<(StageCall, usize)>,
 }
 
 /// Counts a call that is dropped before its answer.
@@ -95,6 +109,24 @@ impl FakeServer {
 
     pub(crate) fn only_health(&self) {
         self.state.only_health.store(true, Ordering::Relaxed);
+    }
+
+    pub(crate) fn offer_stages(&self) {
+        self.state.offers_stages.store(true, Ordering::Relaxed);
+    }
+
+    /// Loses its rows, as a process that was started anew.
+    pub(crate) fn forget_rows(&self) {
+        self.state.kept.lock().unwrap().rows.clear();
+    }
+
+    pub(crate) fn kept(&self) -> usize {
+        self.state.kept.lock().unwrap().rows.len()
+    }
+
+    /// The calls of stages so far, each with the number of its inputs.
+    pub(crate) fn stage_calls(&self) -> Vec<(StageCall, usize)> {
+        self.state.kept.lock().unwrap().calls.clone()
     }
 
     pub(crate) fn hang(&self) {
@@ -202,7 +234,8 @@ async fn answer(state: &State, request: Request<Incoming>) -> Response<BoxBody<B
         std::future::pending::<()>().await;
     }
     let header = request.headers().get(&TIMEOUT).cloned();
-    let _ = request.into_body().collect().await;
+    let body = request.into_body().collect().await;
+    let body = body.map(Collected::to_bytes).unwrap_or_default();
     let ready = !state.is_not_ready.load(Ordering::Relaxed);
     match rpc {
         Rpc::ServerReady if state.only_health.load(Ordering::Relaxed) => ended(None, "12"),
@@ -211,6 +244,13 @@ async fn answer(state: &State, request: Request<Incoming>) -> Response<BoxBody<B
             status: if ready { 1 } else { 2 },
         }),
         Rpc::ModelMetadata => message(&metadata()),
+        Rpc::ServerMetadata => message(&ServerMetadataResponse {
+            extensions: match state.offers_stages.load(Ordering::Relaxed) {
+                true => vec![STAGE_RANGES.to_owned()],
+                false => Vec::new(),
+            },
+            ..ServerMetadataResponse::default()
+        }),
         Rpc::ModelInfer => {
             let header = header.map(|header| header.to_str().unwrap().to_owned());
             *state.timeout.lock().unwrap() = header;
@@ -219,9 +259,34 @@ async fn answer(state: &State, request: Request<Incoming>) -> Response<BoxBody<B
             let mut holding = state.holding.subscribe();
             holding.wait_for(|holding| !*holding).await.unwrap();
             cancelled.1 = false;
-            message(&embedding())
+            let mut sent = ModelInferRequest::decode(&body[PREFIX_BYTES..]).unwrap();
+            match take_stages(&mut sent.parameters).unwrap() {
+                None => message(&embedding()),
+                Some(call) => staged(state, call, sent.inputs.len()),
+            }
         }
         other => panic!("{other:?}"),
+    }
+}
+
+fn staged(state: &State, call: StageCall, inputs: usize) -> Response<BoxBody<Bytes, Infallible>> {
+    let mut kept = state.kept.lock().unwrap();
+    kept.calls.push((call.clone(), inputs));
+    let session = call.session;
+    let keys: Vec<_> = call.rows.iter().map(|&row| (session, row)).collect();
+    if call.work == StageWork::Release {
+        kept.rows.retain(|key| !keys.contains(key));
+        return message(&ModelInferResponse::default());
+    }
+    if !call.takes_inputs() && !keys.iter().all(|key| kept.rows.remove(key)) {
+        return ended(None, "13");
+    }
+    match call.gives_outputs() {
+        true => message(&embedding()),
+        false => {
+            kept.rows.extend(keys);
+            message(&ModelInferResponse::default())
+        }
     }
 }
 

@@ -12,6 +12,7 @@ use switchyard_executor::manifest::EvidenceChoice;
 use switchyard_executor::{CandleExecutor, Device, Executor, ModelSource, Weights};
 use switchyard_policy::recording::Header;
 use switchyard_profile::Percentile;
+use switchyard_remote::StageRanges;
 
 use super::error::AssemblyError;
 use super::hardware::{self, kind_of};
@@ -62,7 +63,13 @@ impl PoolPlan {
         };
         let pinned = self.pinned()?;
         let devices = hardware::open(&self.workers)?;
-        let remotes = remote::servers(&self.workers, self.remotes()?, &self.finder)?;
+        let mut remotes = self.remotes()?;
+        for (options, spec) in remotes.iter_mut().zip(&catalog.workers) {
+            if let (Some(options), true) = (options, spec.can.stage_ranges) {
+                options.stages = StageRanges::Required;
+            }
+        }
+        let remotes = remote::servers(&self.workers, remotes, &self.finder)?;
         let workers = self.workers.iter().zip(&catalog.workers).zip(&pinned);
         let executors = workers.zip(&devices).zip(remotes).map(
             |((((worker, spec), pinned), device), remote)| {
@@ -127,7 +134,8 @@ impl PoolPlan {
         let devices = hardware::open(&self.workers)?;
         let device = devices.into_iter().next().unwrap_or(Device::Cpu);
         let budget = self.workers.first().map_or(0, WorkerConfig::memory_bytes);
-        let executor = CandleExecutor::new(Weights::new(source), device, budget);
+        let executor =
+            CandleExecutor::new(Weights::new(source), device, budget).with_parked_bytes_max(budget);
         let pinned = self.pinned()?.into_iter().flatten();
         let executor = pinned.fold(executor, CandleExecutor::with_pinned);
         Ok((self.catalog_with(Profile::default()), Box::new(executor)))
@@ -157,7 +165,12 @@ impl PoolPlan {
                 memory_bytes: worker.memory_bytes(),
                 queue_max: worker.queue_max,
                 parked_max: worker.parked_max,
-                can: remote::capabilities(worker),
+                can: remote::capabilities(
+                    worker,
+                    KindId(kind as u32),
+                    &self.manifest.variants,
+                    &profile,
+                ),
                 transfer: Micros::ZERO,
                 outstanding: worker
                     .remote

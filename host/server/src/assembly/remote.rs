@@ -3,11 +3,13 @@
 use std::sync::Arc;
 
 use switchyard_core::catalog::{Capabilities, Variant};
+use switchyard_core::ids::{KindId, VariantId};
+use switchyard_core::profile::Profile;
 use switchyard_executor::manifest::Manifest;
 use switchyard_executor::{BuildBenched, Executor, KindToMeasure};
 use switchyard_remote::{
     ConnectError, Etcd, Fleet, FleetOptions, FleetSlot, MemberSource, NameResolver, RemoteAddress,
-    RemoteExecutor, RemoteModel, RemoteOptions, RemoteOutputs, RemoteTensor,
+    RemoteExecutor, RemoteModel, RemoteOptions, RemoteOutputs, RemoteTensor, StageRanges,
 };
 
 use super::error::AssemblyError;
@@ -79,6 +81,10 @@ pub(super) fn options(
         tls,
         timeout: remote.timeout(),
         models: models.into(),
+        stages: match remote.models.is_empty() {
+            true => StageRanges::IfOffered,
+            false => StageRanges::Never,
+        },
     }))
 }
 
@@ -114,16 +120,39 @@ fn model(
     }
 }
 
-/// The kinds of batches that a worker runs.
-pub(super) fn capabilities(worker: &WorkerConfig) -> Capabilities {
-    match &worker.remote {
-        None => Capabilities::ALL,
-        Some(RemoteConfig { models, .. }) => Capabilities {
-            stage_ranges: false,
-            exits: models.is_empty(),
-            parking: false,
-        },
+/// The kinds of batches that a worker runs. Ranges of stages were measured if its server offers them.
+pub(super) fn capabilities(
+    worker: &WorkerConfig,
+    kind: KindId,
+    variants: &[Variant],
+    profile: &Profile,
+) -> Capabilities {
+    let Some(RemoteConfig { models, .. }) = &worker.remote else {
+        return Capabilities::ALL;
+    };
+    let is_switchyard = models.is_empty();
+    let runs_stages = is_switchyard && has_stages(kind, variants, profile);
+    Capabilities {
+        stage_ranges: runs_stages,
+        exits: is_switchyard,
+        parking: runs_stages,
     }
+}
+
+/// Whether a kind was measured stage by stage, and a variant has several.
+fn has_stages(kind: KindId, variants: &[Variant], profile: &Profile) -> bool {
+    let mut cuttable = (0..)
+        .map(VariantId)
+        .zip(variants)
+        .filter(|(_, v)| v.stages > 1);
+    let is_measured = |(id, variant): (VariantId, &Variant)| {
+        let (stages, exit) = (variant.stages, Some(variant.last_exit()));
+        let first = profile.latency(kind, id, 0, 1, None, 1);
+        let last = profile.latency(kind, id, stages - 1, stages, exit, 1);
+        first.and(last).is_some()
+    };
+    let first = cuttable.next();
+    first.is_some_and(is_measured) && cuttable.all(is_measured)
 }
 
 /// The server of a worker on another machine.

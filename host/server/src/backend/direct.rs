@@ -1,5 +1,9 @@
 //! The backend of `switchyard worker`: a call is a batch of one variant, without a scheduler.
 
+mod answer;
+mod parking;
+mod stages;
+
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -16,13 +20,16 @@ use switchyard_executor::{
 use switchyard_models::card::{self, Task};
 use tokio::sync::{oneshot, watch};
 
+use self::answer::answer;
+use self::parking::{Parking, ParkingBatch};
 use super::{OutputsError, end, inputs, outputs, public, raw, raw_type, spec};
 use crate::assembly::{AppTensors, version};
-use crate::driver::RowAnswer;
+use crate::driver::RowInput;
 use crate::ingress::{
-    AppIndex, AppInfo, Backend, BytesContent, Control, InferAnswer, InferCall, InferError,
-    TensorSpec, VariantIndex, VariantStats,
+    AppIndex, AppInfo, Backend, BytesContent, ConnectionLife, Control, InferAnswer, InferCall,
+    InferError, TensorSpec, VariantIndex, VariantStats,
 };
+use crate::telemetry::{Counter, Gauge, Registry, names};
 
 /// Name of the policy in its answers.
 const NO_POLICY: &str = "worker";
@@ -38,6 +45,10 @@ pub struct DirectBackend {
     shared: Arc<Shared>,
     next_batch: AtomicU64,
     next_request: AtomicU64,
+    registry: Registry,
+    parked: Gauge,
+    parked_ever: Counter,
+    parked_lost: Counter,
 }
 
 struct DirectApp {
@@ -57,9 +68,27 @@ struct DirectVersion {
     exit_name: Arc<str>,
 }
 
+/// A batch before it is sent.
+struct Batch {
+    from_stage: u32,
+    to_stage: u32,
+    /// None: the activations are kept.
+    exit: Option<ExitId>,
+    rows: Vec<JobRow>,
+    /// The rows, if they are kept.
+    parks: Option<ParkingBatch>,
+}
+
+/// A batch that the worker has.
+struct WaitingBatch {
+    done: oneshot::Sender<Finished>,
+    parks: Option<ParkingBatch>,
+}
+
 /// The state that the worker's threads report into.
 struct Shared {
-    waiting: Mutex<HashMap<BatchId, oneshot::Sender<Finished>, FxBuildHasher>>,
+    waiting: Mutex<HashMap<BatchId, WaitingBatch, FxBuildHasher>>,
+    parking: Mutex<Parking>,
     /// Loads of the start that have not ended.
     loading: AtomicUsize,
     failed: Mutex<HashMap<VariantId, String, FxBuildHasher>>,
@@ -77,7 +106,7 @@ impl DirectBackend {
     pub(crate) fn start(
         catalog: &Catalog,
         tensors: &[AppTensors],
-        rows_max: usize,
+        (rows_max, parked_max): (usize, usize),
         options: WorkerOptions,
         executor: Box<dyn Executor>,
     ) -> Result<Self, DirectError> {
@@ -129,10 +158,12 @@ impl DirectBackend {
         }
         let shared = Arc::new(Shared {
             waiting: Mutex::default(),
+            parking: Mutex::new(Parking::new(parked_max)),
             loading: AtomicUsize::new(0),
             failed: Mutex::default(),
             lost: watch::Sender::new(String::new()),
         });
+        let (registry, name) = (Registry::new(), options.name.clone());
         let worker = Worker::spawn(options, executor, {
             let shared = Arc::clone(&shared);
             move |event| shared.take(event)
@@ -151,6 +182,10 @@ impl DirectBackend {
             shared,
             next_batch: AtomicU64::new(1),
             next_request: AtomicU64::new(1),
+            parked: registry.gauge(names::PARKED_ROWS, [("worker", &*name)]),
+            parked_ever: registry.counter(names::PARKED, [("worker", &*name)]),
+            parked_lost: registry.counter(names::PARKED_LOST, [("worker", &*name)]),
+            registry,
         })
     }
 
@@ -179,6 +214,24 @@ impl DirectBackend {
     }
 
     async fn run(&self, call: InferCall) -> Result<InferAnswer, InferError> {
+        let began = Instant::now();
+        let (app, version) = self.asked(&call)?;
+        let rows = inputs::rows(call.inputs, call.rows, false, &app.raw);
+        let rows = rows.map_err(|reason| end::failed(&app.name, &reason))?;
+        let count = rows.len();
+        let batch = Batch {
+            from_stage: 0,
+            to_stage: version.to_stage,
+            exit: Some(version.exit),
+            rows: self.numbered(rows),
+            parks: None,
+        };
+        let finished = self.finish(&app.name, version, batch).await?;
+        answer(app, version, &finished, count, began)
+    }
+
+    /// The app and the version that a call names.
+    fn asked(&self, call: &InferCall) -> Result<(&DirectApp, &DirectVersion), InferError> {
         let unknown = || InferError::NotReady("no such app".to_owned());
         let app = self.apps.get(call.app.0).ok_or_else(unknown)?;
         let version = self.version(call.app, call.variant).ok_or_else(|| {
@@ -188,64 +241,68 @@ impl DirectBackend {
                 "model_version: a worker has no scheduler that chooses; name one of: {known}"
             ))
         })?;
-        let began = Instant::now();
-        let failed = |reason: &str| end::failed(&app.name, reason);
-        let rows = inputs::rows(call.inputs, call.rows, false, &app.raw);
-        let rows = rows.map_err(|reason| failed(&reason))?;
+        Ok((app, version))
+    }
+
+    /// Rows of a job, as new requests.
+    fn numbered(&self, rows: Vec<RowInput>) -> Vec<JobRow> {
         let count = rows.len() as u64;
         let first = self.next_request.fetch_add(count, Ordering::Relaxed);
-        let batch = BatchId(self.next_batch.fetch_add(1, Ordering::Relaxed));
+        let row = |(request, row): (u64, RowInput)| JobRow {
+            request: RequestId(request),
+            input: Some(row.tensors),
+        };
+        (first..).zip(rows).map(row).collect()
+    }
+
+    /// Runs a batch: its output, and the time that it took.
+    async fn finish(
+        &self,
+        app: &str,
+        version: &DirectVersion,
+        batch: Batch,
+    ) -> Result<(BatchOutput, Micros), InferError> {
+        let id = BatchId(self.next_batch.fetch_add(1, Ordering::Relaxed));
         let job = Job {
-            batch,
+            batch: id,
             app: version.app,
             variant: version.variant,
-            from_stage: 0,
-            to_stage: version.to_stage,
-            exit: Some(version.exit),
-            rows: (first..)
-                .zip(rows)
-                .map(|(request, row)| JobRow {
-                    request: RequestId(request),
-                    input: Some(row.tensors),
-                })
-                .collect(),
+            from_stage: batch.from_stage,
+            to_stage: batch.to_stage,
+            exit: batch.exit,
+            rows: batch.rows,
             soon: Soon::new(),
             until: None,
         };
         let (done, finished) = oneshot::channel();
-        self.shared.waiting().insert(batch, done);
+        let parks = batch.parks;
+        self.shared
+            .waiting()
+            .insert(id, WaitingBatch { done, parks });
         if let Err(refused) = self.worker.run(job) {
-            self.shared.waiting().remove(&batch);
-            return Err(match refused {
-                Refused::Full(_) => end::queue_full("the worker's commands"),
-                Refused::Down(_) => InferError::NotReady("the worker has ended".to_owned()),
-            });
+            self.shared.waiting().remove(&id);
+            let (job, error) = match refused {
+                Refused::Full(job) => (job, end::queue_full("the worker's commands")),
+                Refused::Down(job) => {
+                    let reason = "the worker has ended".to_owned();
+                    (job, InferError::NotReady(reason))
+                }
+            };
+            // Their scheduler takes them for lost.
+            let mut parking = self.shared.parking();
+            job.rows
+                .iter()
+                .for_each(|row| parking.not_dropped(row.request));
+            return Err(error);
         }
         // A closed channel: the worker was lost with the batch.
         let lost = |_| InferError::NotReady("the worker has ended".to_owned());
         let finished = finished.await.map_err(lost)?;
-        let compute = finished.compute;
         let output = finished.result.map_err(|error| match error.is_fatal() {
             true => InferError::NotReady(public::reason(&error.to_string())),
-            false => failed(&error.to_string()),
+            false => end::failed(app, &error.to_string()),
         })?;
-        let answers = answers(&output, count as usize, version, compute);
-        let waited = Micros::from(began.elapsed());
-        Ok(InferAnswer {
-            outputs: app
-                .outputs
-                .tensors(&answers)
-                .map_err(|reason| failed(&reason))?,
-            variant: Arc::clone(&version.variant_name),
-            exit: Arc::clone(&version.exit_name),
-            policy: NO_POLICY.into(),
-            batch_size: u32::try_from(count).unwrap_or(u32::MAX),
-            queue_us: waited.0.saturating_sub(compute.0),
-            compute_us: compute.0,
-            deadline_met: true,
-            short_circuit: false,
-            window: 0,
-        })
+        Ok((output, finished.compute))
     }
 }
 
@@ -298,6 +355,26 @@ impl Backend for DirectBackend {
         self.run(call)
     }
 
+    fn runs_stages(&self) -> bool {
+        true
+    }
+
+    fn infer_stages(
+        &self,
+        call: InferCall,
+        connection: ConnectionLife,
+    ) -> impl Future<Output = Result<InferAnswer, InferError>> + Send {
+        self.run_stages(call, connection)
+    }
+
+    fn metrics(&self) -> Option<String> {
+        let parking = self.shared.parking();
+        self.parked.set(parking.len() as f64);
+        self.parked_ever.raise_to(parking.parked);
+        drop(parking);
+        Some(self.registry.render())
+    }
+
     fn stats(&self, _: AppIndex, _: VariantIndex) -> VariantStats {
         // The scheduler counts.
         VariantStats::default()
@@ -310,10 +387,9 @@ impl Shared {
     fn take(&self, event: WorkerEvent) {
         match event {
             WorkerEvent::Finished(finished) => {
-                let done = self.waiting().remove(&finished.batch);
-                if let Some(done) = done {
-                    // An error means that the client has gone.
-                    let _ = done.send(finished);
+                let waiting = self.waiting().remove(&finished.batch);
+                if let Some(waiting) = waiting {
+                    self.end(waiting, finished);
                 }
             }
             WorkerEvent::Preloaded(loaded) => {
@@ -335,9 +411,29 @@ impl Shared {
         }
     }
 
-    fn waiting(
-        &self,
-    ) -> MutexGuard<'_, HashMap<BatchId, oneshot::Sender<Finished>, FxBuildHasher>> {
+    /// Keeps the rows of a batch before its scheduler learns of it.
+    fn end(&self, waiting: WaitingBatch, finished: Finished) {
+        let is_parked = matches!(finished.result, Ok(BatchOutput::Parked));
+        let parks = waiting.parks.filter(|_| is_parked);
+        let keys: Vec<_> = parks
+            .iter()
+            .flat_map(|batch| batch.rows.iter().map(|(key, _)| *key))
+            .collect();
+        if let Some(batch) = parks {
+            self.parking().park(Instant::now(), batch);
+        }
+        if waiting.done.send(finished).is_err() {
+            // The call was cancelled: its scheduler does not come back to the rows.
+            let mut parking = self.parking();
+            keys.into_iter().for_each(|key| parking.release(key));
+        }
+    }
+
+    fn parking(&self) -> MutexGuard<'_, Parking> {
+        self.parking.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn waiting(&self) -> MutexGuard<'_, HashMap<BatchId, WaitingBatch, FxBuildHasher>> {
         // Whole at every point where a panic could strike; so below.
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -345,31 +441,6 @@ impl Shared {
     fn failed(&self) -> MutexGuard<'_, HashMap<VariantId, String, FxBuildHasher>> {
         self.failed.lock().unwrap_or_else(PoisonError::into_inner)
     }
-}
-
-fn answers(
-    output: &BatchOutput,
-    count: usize,
-    version: &DirectVersion,
-    compute: Micros,
-) -> Vec<RowAnswer> {
-    let mut probabilities = output.rows();
-    let tensors = match output {
-        BatchOutput::Tensors(rows) => rows.as_slice(),
-        _ => &[],
-    };
-    let answer = |row: usize| RowAnswer {
-        probabilities: probabilities.next().unwrap_or_default().to_vec(),
-        tensors: tensors.get(row).cloned().unwrap_or_default(),
-        ran: Some((version.variant, version.exit)),
-        policy: NO_POLICY.into(),
-        window: 0,
-        batch_size: u32::try_from(count).unwrap_or(u32::MAX),
-        queue: Micros::ZERO,
-        compute,
-        in_time: true,
-    };
-    (0..count).map(answer).collect()
 }
 
 /// An input as the model takes it: the scheduler has decoded images.

@@ -1,11 +1,16 @@
 //! The one trait between the HTTP port and the rest of the server.
 
-use std::future::Future;
+use std::any::Any;
+use std::future::{Future, ready};
+use std::sync::Weak;
 
 use switchyard_protocol::{
     AppIndex, AppInfo, Control, InferAnswer, InferCall, InferError, ProtocolError, VariantIndex,
     VariantStats,
 };
+
+/// Ends with the connection that it is of.
+pub type ConnectionLife = Weak<dyn Any + Send + Sync>;
 
 /// The apps and their scheduling, as the HTTP port sees them.
 pub trait Backend: Send + Sync + 'static {
@@ -89,6 +94,30 @@ pub trait Backend: Send + Sync + 'static {
         &self,
         call: InferCall,
     ) -> impl Future<Output = Result<InferAnswer, InferError>> + Send;
+
+    /// Whether it runs ranges of stages for schedulers.
+    fn runs_stages(&self) -> bool {
+        false
+    }
+
+    /// Runs the stages of a call that has some. Activations that it keeps are dropped after the end of
+    /// the connection.
+    ///
+    /// # Errors
+    /// As [`infer`](Self::infer); a server with a scheduler refuses.
+    fn infer_stages(
+        &self,
+        _call: InferCall,
+        _connection: ConnectionLife,
+    ) -> impl Future<Output = Result<InferAnswer, InferError>> + Send {
+        let reason = "switchyard_session: stages run on `switchyard worker` only; leave it out";
+        ready(Err(InferError::Failed(reason.to_owned())))
+    }
+
+    /// Its metrics in the Prometheus text format, for `/metrics`; `None`: another port has them.
+    fn metrics(&self) -> Option<String> {
+        None
+    }
 
     /// Counters of one variant since the start of the server.
     fn stats(&self, app: AppIndex, variant: VariantIndex) -> VariantStats;

@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use hyper::body::{Body, Incoming};
-use hyper::{HeaderMap, Request, StatusCode};
+use hyper::header::HeaderValue;
+use hyper::{HeaderMap, Method, Request, StatusCode};
 use switchyard_protocol::metadata::{self, AppMetadata, AppReady, ServerMetadata};
 use switchyard_protocol::{
     AppAction, AppIndex, Control, IndexQuery, InferError, ProtocolError, RequestFailure, Route,
@@ -15,14 +16,18 @@ use super::body::{self, BodyLimit, BodyReader};
 use super::connection_state::ConnectionState;
 use super::infer::infer;
 use super::memory::MemoryShare;
-use super::reply::{self, Reply, json, json_bytes};
+use super::reply::{self, Reply, json, json_bytes, typed_bytes};
 use super::service::{Exchange, Service, Stage, Version, VersionStats, find_version};
+use crate::telemetry::PROMETHEUS;
 
 /// The largest body of a request about the repository: its parameters are names and booleans.
 const REPOSITORY_BODY: BodyLimit<'static> = BodyLimit {
     bytes: 64 << 10,
     scope: " for a request about the repository",
 };
+
+/// Path of the metrics of a server without an admin port.
+const METRICS: &str = "/metrics";
 
 /// A request and its connection.
 struct Asked<'a> {
@@ -41,8 +46,17 @@ pub(super) async fn respond<B: Backend>(
     let path = head.uri.path();
     let mut app = None;
     let exchange = service.begin();
-    let result = match Route::of(head.method.as_str(), path) {
-        Ok(route) => {
+    let metrics = match path {
+        METRICS if head.method == Method::GET => exchange.backend().metrics(),
+        _ => None,
+    };
+    let routed = Route::of(head.method.as_str(), path);
+    let result = match (metrics, routed) {
+        (Some(text), _) => {
+            let prometheus = HeaderValue::from_static(PROMETHEUS);
+            Ok(typed_bytes(StatusCode::OK, text.into(), prometheus))
+        }
+        (None, Ok(route)) => {
             let asked = Asked {
                 headers: &head.headers,
                 body: &mut body,
@@ -50,7 +64,7 @@ pub(super) async fn respond<B: Backend>(
             };
             dispatch(&exchange, route, asked, &mut app).await
         }
-        Err(error) => Err(error.into()),
+        (None, Err(error)) => Err(error.into()),
     };
     let reply = result.unwrap_or_else(|failure| {
         exchange.on_failure(app, &failure, path);
@@ -99,7 +113,13 @@ async fn dispatch<B: Backend>(
             )
             .await
         }
-        Route::ServerMetadata => Ok(json(&ServerMetadata::new(env!("CARGO_PKG_VERSION")))),
+        Route::ServerMetadata => {
+            let runs_stages = exchange.backend().runs_stages();
+            Ok(json(&ServerMetadata::new(
+                env!("CARGO_PKG_VERSION"),
+                runs_stages,
+            )))
+        }
         Route::Live => {
             exchange.backend().live().map_err(InferError::NotReady)?;
             Ok(fixed(metadata::LIVE_BODY))

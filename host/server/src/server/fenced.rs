@@ -7,7 +7,7 @@ use switchyard_core::ids::{RequestId, VariantId};
 use switchyard_core::time::Micros;
 use switchyard_executor::{
     CacheError, ExecuteError, Executor, GiveUp, Job, JobOutcome, LoadedModel, ModelCache,
-    ReportAbsence, Residency,
+    ReleaseAtOnce, ReportAbsence, Residency,
 };
 use switchyard_remote::Fence;
 
@@ -59,6 +59,14 @@ impl Executor for FencedExecutor {
 
     fn release(&mut self, request: RequestId) {
         self.inner.release(request);
+    }
+
+    fn release_at_once(&self) -> Option<ReleaseAtOnce> {
+        self.inner.release_at_once()
+    }
+
+    fn runs_stages(&self) -> bool {
+        self.inner.runs_stages()
     }
 
     fn preload(&mut self, variant: VariantId) -> Result<Micros, CacheError> {

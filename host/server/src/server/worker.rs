@@ -1,6 +1,9 @@
 //! `switchyard worker`: the executor of a configuration's worker as a server, without a scheduler.
 
 use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::time::sleep;
 
 use super::error::{ServeError, StartError};
 use super::listeners::{ALPN, bind};
@@ -11,6 +14,9 @@ use crate::descriptors;
 use crate::ingress::{self, Backends, Limits, Ports};
 use crate::sockets::{BindError, ListenAddress};
 use crate::tls::Tls;
+
+/// Pause between two looks at parked activations.
+const SWEEP_EVERY: Duration = Duration::from_millis(250);
 
 /// A worker before it serves.
 pub struct WorkerServer {
@@ -60,8 +66,10 @@ impl WorkerServer {
         let plan = plans.first().ok_or_else(unknown)?;
         let (catalog, executor) = plan.alone()?;
         let options = DirectBackend::options(name, worker.threads, worker.cores.clone());
-        let rows_max = alone.server.rows_max;
-        let backend = DirectBackend::start(&catalog, &plan.tensors, rows_max, options, executor)?;
+        let batch_max = catalog.variants.iter().map(|variant| variant.max_batch);
+        let parked_max = worker.parked_max.max(batch_max.max().unwrap_or(0)) as usize;
+        let bounds = (alone.server.rows_max, parked_max);
+        let backend = DirectBackend::start(&catalog, &plan.tensors, bounds, options, executor)?;
         Ok(Self {
             backend: Arc::new(backend),
             limits: alone.server.limits(),
@@ -82,6 +90,7 @@ impl WorkerServer {
             tokio::select! {
                 () = shutdown => {}
                 reason = Arc::clone(&self.backend).lost() => lost = Some(reason),
+                () = sweep(&self.backend) => {}
             }
         };
         let backends = Arc::new(Backends::new(
@@ -93,6 +102,14 @@ impl WorkerServer {
             Some(reason) => Err(ServeError::Worker { reason }),
             None => Ok(()),
         }
+    }
+}
+
+/// Forgets activations of schedulers that have gone, for ever.
+async fn sweep(backend: &DirectBackend) {
+    loop {
+        sleep(SWEEP_EVERY).await;
+        backend.sweep();
     }
 }
 

@@ -80,6 +80,18 @@ pub(crate) const FALLBACK_ACTIVE: GaugeName = gauge(
 );
 pub(crate) const WORKER_UP: GaugeName =
     gauge("switchyard_worker_up", "1 while a worker takes batches");
+pub(crate) const PARKED_ROWS: GaugeName = gauge(
+    "switchyard_parked_requests",
+    "Requests between two ranges of stages whose activations `switchyard worker` keeps",
+);
+pub(crate) const PARKED: CounterName = counter(
+    "switchyard_parked_total",
+    "Times that a request's activations were parked on `switchyard worker`",
+);
+pub(crate) const PARKED_LOST: CounterName = counter(
+    "switchyard_parked_lost_total",
+    "Of these, requests whose activations were dropped unasked: they begin anew",
+);
 pub(crate) const WORKERS_DESIRED: GaugeName = gauge(
     "switchyard_workers_desired",
     "Workers that the load of the last minute asks for, 70 % busy with the fastest variants",

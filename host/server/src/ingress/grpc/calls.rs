@@ -96,7 +96,10 @@ fn describe<B: Backend>(
                 .is_ok_and(|(index, version)| exchange.app_ready(index, version.pinned()).is_ok());
             written(&proto::ModelReadyResponse { ready })
         }
-        Rpc::ServerMetadata => written(&describe::server(env!("CARGO_PKG_VERSION"))),
+        Rpc::ServerMetadata => {
+            let runs_stages = exchange.backend().runs_stages();
+            written(&describe::server(env!("CARGO_PKG_VERSION"), runs_stages))
+        }
         Rpc::ModelMetadata => {
             let request = proto::ModelMetadataRequest::decode(bytes).map_err(malformed)?;
             let (index, version) = named(exchange, &request.name, &request.version, app)?;

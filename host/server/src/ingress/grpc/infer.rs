@@ -1,5 +1,6 @@
 //! One inference, from message to message.
 
+use std::any::Any;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -109,7 +110,15 @@ pub(super) async fn infer_message<B: Backend>(
     if exchange.backend().wants_parents() {
         pool_call.parent = TraceParent::of(&call.headers);
     }
-    let answer = exchange.backend().infer(pool_call).await;
+    let answer = match pool_call.stages {
+        None => exchange.backend().infer(pool_call).await,
+        Some(_) => {
+            let connection: Arc<dyn Any + Send + Sync> = Arc::clone(&call.connection) as _;
+            let connection = Arc::downgrade(&connection);
+            // Boxed: a whole inference is not to carry the size of the others.
+            Box::pin(exchange.backend().infer_stages(pool_call, connection)).await
+        }
+    };
     under_way.answer().await;
     let answer = match answer {
         Ok(answer) => answer,
