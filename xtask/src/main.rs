@@ -9,6 +9,7 @@
 //! - [`mod@protobuf`]: the types of the proto files.
 //! - [`models`]: exported models, from `switchyard add` to the first answer.
 //! - [`etcd`]: workers and schedulers on a real etcd.
+//! - [`tritons`]: a scheduler over real Triton servers.
 //! - [`dashboard`]: the page of the admin port in a browser.
 //! - [`package`]: a tarball, a Debian package and an image, and their test on a bare system.
 //! - [`python`]: the Python module, tested and as a wheel.
@@ -36,6 +37,7 @@ mod protobuf;
 mod python;
 mod suite;
 mod tidy;
+mod tritons;
 mod workspace;
 
 use std::process::ExitCode;
@@ -86,6 +88,8 @@ enum Command {
     Monitoring(MonitoringArgs),
     /// Test workers and schedulers on a real etcd (fetches Debian's package)
     Etcd,
+    /// Test a scheduler over real Triton servers and workers that are killed (fetches Triton, 100 MB)
+    Tritons,
     /// Drive the dashboard of a real server in a headless Chromium; take its screenshots
     Dashboard(DashboardArgs),
     /// Make a tarball and a Debian package; install and serve on a bare Debian with --check
@@ -130,6 +134,7 @@ fn run(command: Command) -> anyhow::Result<()> {
         Command::Models(args) => models::run(&workspace, &args),
         Command::Monitoring(args) => monitoring::run(&workspace, &args),
         Command::Etcd => etcd::run(&workspace),
+        Command::Tritons => tritons::run(&workspace),
         Command::Dashboard(args) => dashboard::run(&workspace, &args),
         Command::Package(args) => package::run(&workspace, &args),
         Command::Python => suite::python(&workspace),

@@ -67,5 +67,6 @@ mod live {
     mod text;
     #[cfg(feature = "traces")]
     mod traces;
+    mod tritons;
     mod unix_sockets;
 }

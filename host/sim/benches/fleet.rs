@@ -2,7 +2,8 @@
 //! return.
 //!
 //! `cargo bench -p switchyard-sim --bench fleet`; `-- --quick` for a tenth of the work, `-- windows`,
-//! `-- deaths` or `-- saturation` for one table. Prints medians of interleaved runs.
+//! `-- deaths`, `-- together` or `-- saturation` for one table, `-- --plot=FILE.svg` for a plot of the
+//! saturation. Prints medians of interleaved runs.
 
 #![allow(clippy::unwrap_used, clippy::disallowed_methods, missing_docs)]
 
@@ -11,6 +12,8 @@
 mod clock;
 #[path = "fleet/deaths.rs"]
 mod deaths;
+#[path = "fleet/network.rs"]
+mod network;
 #[path = "fleet/policies.rs"]
 mod policies;
 #[path = "fleet/pool.rs"]
@@ -19,8 +22,12 @@ mod pool;
 mod saturation;
 #[path = "throughput/test_bed.rs"]
 mod test_bed;
+#[path = "fleet/together.rs"]
+mod together;
 #[path = "fleet/windows.rs"]
 mod windows;
+
+use std::path::Path;
 
 fn main() {
     let quick = std::env::args().any(|arg| arg == "--quick");
@@ -32,7 +39,11 @@ fn main() {
     if is_asked("deaths") {
         deaths::print(quick);
     }
+    if is_asked("together") {
+        together::print(quick);
+    }
     if is_asked("saturation") {
-        saturation::print(quick);
+        let plot = std::env::args().find_map(|arg| Some(arg.strip_prefix("--plot=")?.to_owned()));
+        saturation::print(quick, plot.as_deref().map(Path::new));
     }
 }

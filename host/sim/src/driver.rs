@@ -15,6 +15,7 @@ use crate::events::{EventHeap, SimEvent};
 use crate::evidence::NeighbourVotes;
 use crate::hardware::Hardware;
 use crate::known_rates::{KnownRates, RateInformed};
+use crate::links::{Deaths, Links};
 use crate::metrics::{Closing, Meters, Report};
 use crate::observer::Observer;
 use crate::random::{Purpose, Stream, seed_of};
@@ -36,6 +37,9 @@ pub(crate) struct Simulation<O> {
     /// Present if a stream's rates are known: windows show them.
     rates: Option<KnownRates>,
     hardware: Hardware,
+    links: Links,
+    /// Deaths at random, if the scenario has them.
+    deaths: Option<Deaths>,
     neighbours: NeighbourVotes,
     wants_evidence: bool,
     meters: Meters,
@@ -60,6 +64,8 @@ impl<O: Observer> Simulation<O> {
     ) -> Result<Self, SimError> {
         let catalog = Arc::clone(&scenario.catalog);
         scenario.service.validate()?;
+        scenario.check_fleet()?;
+        let workers = catalog.workers.len();
         let config = SchedulerConfig {
             seed: seed_of(seed, Purpose::Routes, 0),
             ..scenario.scheduler.clone()
@@ -71,6 +77,8 @@ impl<O: Observer> Simulation<O> {
             now: Time::ZERO,
             events: EventHeap::default(),
             hardware: Hardware::new(&catalog, scenario.service.clone()),
+            links: Links::new(scenario.links, workers, seed),
+            deaths: (scenario.deaths).map(|means| Deaths::new(means, workers, seed)),
             neighbours: NeighbourVotes::new(&catalog, scenario.evidence, seed),
             wants_evidence: policy.description().wants.evidence,
             meters: Meters::new(&catalog, clients.sources().phases().len()),
@@ -111,6 +119,9 @@ impl<O: Observer> Simulation<O> {
         for outage in &scenario.outages {
             self.events.push(outage.from, SimEvent::Down(outage.worker));
             self.events.push(outage.to, SimEvent::Up(outage.worker));
+        }
+        for worker in (0..self.catalog.workers.len() as u32).map(WorkerId) {
+            self.expect_death(worker);
         }
     }
 
@@ -261,14 +272,40 @@ impl<O: Observer> Simulation<O> {
                 let event = Event::Finished { worker, batch, end };
                 self.scheduler.handle(self.now, event);
             }
-            SimEvent::Down(worker) => {
-                self.hardware.lose(worker, &self.catalog);
-                self.clients.live.unpark(worker);
-                let reason = "the worker is away".to_owned();
-                let event = Event::WorkerDown { worker, reason };
-                self.scheduler.handle(self.now, event);
-            }
+            SimEvent::Down(worker) => self.lose(worker),
             SimEvent::Up(worker) => self.scheduler.handle(self.now, Event::WorkerUp(worker)),
+            SimEvent::Dies(worker) => {
+                self.lose(worker);
+                if let Some(deaths) = &mut self.deaths {
+                    let back = self.now + deaths.away(worker);
+                    self.events.push(back, SimEvent::Returns(worker));
+                }
+            }
+            SimEvent::Returns(worker) => {
+                self.scheduler.handle(self.now, Event::WorkerUp(worker));
+                self.expect_death(worker);
+            }
+        }
+    }
+
+    fn lose(&mut self, worker: WorkerId) {
+        self.hardware.lose(worker, &self.catalog);
+        self.links.reset(worker);
+        self.clients.live.unpark(worker);
+        self.observer.lost(self.now, worker);
+        let reason = "the worker is away".to_owned();
+        let event = Event::WorkerDown { worker, reason };
+        self.scheduler.handle(self.now, event);
+    }
+
+    /// The worker's next death at random. After the last arrival there is none, so that the run ends.
+    fn expect_death(&mut self, worker: WorkerId) {
+        let Some(deaths) = &mut self.deaths else {
+            return;
+        };
+        if !self.clients.are_done() {
+            let at = self.now + deaths.life(worker);
+            self.events.push(at, SimEvent::Dies(worker));
         }
     }
 
@@ -389,10 +426,12 @@ impl<O: Observer> Simulation<O> {
             live.parked = launch.exit.is_none().then_some(launch.worker);
         }
         let service = &mut self.service;
+        let arrives = self.links.there(launch.worker, self.now);
         let cost = self
             .hardware
-            .start(self.now, launch, &self.catalog, service)?;
+            .start(self.now, arrives, launch, &self.catalog, service)?;
         let end = self.now + (cost.waits + cost.load + cost.service).max(Micros(1));
+        let end = self.links.back(launch.worker, end);
         self.events
             .push(end, SimEvent::Finished(launch.worker, launch.batch));
         self.meters.started(launch, cost);

@@ -27,6 +27,10 @@ pub(crate) enum SimEvent {
     Down(WorkerId),
     /// A worker is back.
     Up(WorkerId),
+    /// A worker dies at random.
+    Dies(WorkerId),
+    /// It returns, and will die again.
+    Returns(WorkerId),
 }
 
 /// The event heap. Sequence numbers fix the order of events at one time, which the heap alone does

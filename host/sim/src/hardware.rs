@@ -22,7 +22,7 @@ pub use service::{Quantile, ServiceError, ServiceTimes};
 /// Time and energy of one batch.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct BatchCost {
-    /// Time behind the other batches of its worker.
+    /// Time on the way to its worker, and behind the worker's other batches.
     pub waits: Micros,
     /// Time to make its variant resident, zero if it was.
     pub load: Micros,
@@ -110,10 +110,11 @@ impl Hardware {
         }
     }
 
-    /// Starts a batch and returns its cost.
+    /// Starts a batch that arrives at its worker then, and returns its cost.
     pub(crate) fn start(
         &mut self,
         now: Time,
+        arrives: Time,
         launch: &Launch,
         catalog: &Catalog,
         random: &mut Stream,
@@ -128,13 +129,15 @@ impl Hardware {
         );
         let of = load_of(catalog, kind, launch.variant);
         let resident = worker.memory.holds(launch.variant);
-        let (in_use, load) = worker.memory.acquire(now, launch.variant, of, &launch.soon);
+        let (in_use, load) = worker
+            .memory
+            .acquire(arrives, launch.variant, of, &launch.soon);
         worker.running.push_back((launch.batch, in_use));
         worker.has_changed |= !resident;
         let service = self.service.draw(profiled.latency, kind, launch, random);
         let begins = match worker.running.len() {
-            1 => now,
-            _ => worker.busy_until.max(now),
+            1 => arrives,
+            _ => worker.busy_until.max(arrives),
         };
         worker.busy_until = begins + load + service;
         Ok(BatchCost {

@@ -12,8 +12,8 @@
 //! In data order:
 //! - [`workload`]: arrivals as text or JSON; `source` draws them
 //! - [`scenario`]: catalog, workload, and the behaviour that the catalog leaves open
-//! - `driver`, `events`: the loop; `hardware`, `evidence`, `clients`, `live`: instead of the live
-//!   server's executors, index and clients; `observer`: calls during a run
+//! - `driver`, `events`: the loop; `hardware`, `links`, `evidence`, `clients`, `live`: instead of the live
+//!   server's executors, network, index and clients; `observer`: calls during a run
 //! - [`metrics`]: results of a run, and of several runs together
 //! - [`runner`]: runs and sweeps; [`stepped`]: a run decided from outside, slot by slot;
 //!   [`timeline`]: batches over time; [`overhead`]: host time of policies; [`oracle`]: schedules with
@@ -29,6 +29,7 @@ mod events;
 mod evidence;
 mod hardware;
 mod known_rates;
+mod links;
 mod live;
 pub mod metrics;
 mod observer;
@@ -47,6 +48,7 @@ pub mod timeline;
 pub mod workload;
 
 pub use hardware::{BatchCost, Quantile, ServiceError, ServiceTimes, UnprofiledBatch};
+pub use links::{LinkTimes, RandomDeaths};
 pub use metrics::Report;
 pub use observer::Observer;
 pub use runner::{Contender, PolicyFactory, PolicyOutcome, SweepPoint, run, run_observed, sweep};

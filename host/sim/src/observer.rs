@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use switchyard_core::decision::Decision;
 use switchyard_core::event::{Launch, Notice, Reply};
+use switchyard_core::ids::WorkerId;
 use switchyard_core::time::Time;
 
 use crate::hardware::BatchCost;
@@ -26,6 +27,11 @@ pub trait Observer {
         let _ = decision;
     }
 
+    /// A worker goes away.
+    fn lost(&mut self, now: Time, worker: WorkerId) {
+        let _ = (now, worker);
+    }
+
     /// A message for the operator, such as a policy's fault.
     fn noticed(&mut self, notice: &Notice) {
         let _ = notice;
@@ -46,6 +52,10 @@ impl<O: Observer> Observer for &mut O {
 
     fn decided(&mut self, decision: &Arc<Decision>) {
         (**self).decided(decision);
+    }
+
+    fn lost(&mut self, now: Time, worker: WorkerId) {
+        (**self).lost(now, worker);
     }
 
     fn noticed(&mut self, notice: &Notice) {

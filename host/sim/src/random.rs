@@ -34,6 +34,10 @@ pub enum Purpose {
     Failures,
     /// Lengths of requests.
     Lengths,
+    /// Times and losses of messages.
+    Links,
+    /// Deaths and returns of workers.
+    Deaths,
 }
 
 /// A stream of random numbers for one purpose.

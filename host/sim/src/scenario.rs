@@ -11,6 +11,7 @@ use switchyard_core::time::{Micros, Time};
 use thiserror::Error;
 
 use crate::hardware::{ServiceError, ServiceTimes, UnprofiledBatch};
+use crate::links::{LinkTimes, RandomDeaths};
 use crate::source::Sources;
 use crate::workload::{Workload, WorkloadError};
 
@@ -36,6 +37,10 @@ pub struct Scenario {
     pub preload: bool,
     /// Times at which workers are away.
     pub outages: Vec<Outage>,
+    /// Deaths until the last arrival, besides the outages: whichever ends first brings a worker back.
+    pub deaths: Option<RandomDeaths>,
+    /// Links to the workers; none: they are in this process.
+    pub links: Option<LinkTimes>,
     /// Share of the batches that fail at their end, although the worker serves on. Their requests
     /// are tried again.
     pub failing_batches: f64,
@@ -91,6 +96,16 @@ pub enum SimError {
     /// The law of service times is wrong.
     #[error(transparent)]
     Service(#[from] ServiceError),
+    /// A number of the links or of the deaths is wrong.
+    #[error("{part}.{field}: {reason}")]
+    Fleet {
+        /// `links` or `deaths`.
+        part: &'static str,
+        /// The field.
+        field: &'static str,
+        /// The allowed range.
+        reason: &'static str,
+    },
     /// A plan contains a batch that the profile does not.
     #[error(transparent)]
     Unprofiled(#[from] UnprofiledBatch),
@@ -129,6 +144,8 @@ impl Scenario {
             evidence: EvidenceTimes::default(),
             preload: true,
             outages: Vec::new(),
+            deaths: None,
+            links: None,
             failing_batches: 0.0,
             scheduler: SchedulerConfig {
                 // The smallest value at which windows reuse their buffers.
@@ -156,9 +173,24 @@ impl Scenario {
     /// Names the first part that is wrong.
     pub fn validate(&self) -> Result<(), SimError> {
         self.service.validate()?;
+        self.check_fleet()?;
         self.catalog.validate()?;
         Sources::try_new(&self.workload, &self.catalog, 0)?;
         self.class_shares()?;
+        Ok(())
+    }
+
+    /// Checks links and deaths.
+    pub(crate) fn check_fleet(&self) -> Result<(), SimError> {
+        let links = self.links.map_or(Ok(()), |links| links.check());
+        let deaths = self.deaths.map_or(Ok(()), |deaths| deaths.check());
+        for (part, checked) in [("links", links), ("deaths", deaths)] {
+            checked.map_err(|(field, reason)| SimError::Fleet {
+                part,
+                field,
+                reason,
+            })?;
+        }
         Ok(())
     }
 

@@ -25,15 +25,29 @@ impl Metrics {
 
     /// The sum over all series of this name that have these labels.
     pub(crate) fn sum(&self, name: &str, labels: &[(&str, &str)]) -> i64 {
+        let of = self.values(name, labels);
+        of.map(|value| value as i64).sum()
+    }
+
+    /// The same for a metric that has fractions.
+    pub(crate) fn total(&self, name: &str, labels: &[(&str, &str)]) -> f64 {
+        self.values(name, labels).sum()
+    }
+
+    fn values<'a>(
+        &'a self,
+        name: &'a str,
+        labels: &[(&str, &str)],
+    ) -> impl Iterator<Item = f64> + use<'a> {
         let wanted: Vec<_> = labels
             .iter()
             .map(|(key, value)| format!("{key}=\"{value}\""))
             .collect();
-        let has = |labels: &str| wanted.iter().all(|label| labels.contains(label));
+        let has = move |labels: &str| wanted.iter().all(|label| labels.contains(label));
         let found = self
             .samples
             .iter()
-            .filter(|(n, labels, _)| n == name && has(labels));
-        found.map(|(_, _, value)| *value as i64).sum()
+            .filter(move |(n, labels, _)| n == name && has(labels));
+        found.map(|(_, _, value)| *value)
     }
 }

@@ -7,7 +7,7 @@ use switchyard_core::ids::{ExitId, RequestId, VariantId, WorkerId};
 use switchyard_core::plan::Dispatch;
 use switchyard_core::policy::{FaultKind, Policy};
 use switchyard_core::time::{Micros, Time};
-use switchyard_sim::{Contender, Outage, Report, ServiceTimes, run};
+use switchyard_sim::{Contender, LinkTimes, Outage, RandomDeaths, Report, ServiceTimes, run};
 
 use crate::chaos::{Chaos, Useless};
 use crate::policies::edf;
@@ -69,13 +69,27 @@ proptest! {
         memory_bytes in 1_000..3_000u64,
         failing in prop::sample::select(vec![0.0, 0.01, 0.3]),
         away_us in prop::collection::vec((0..2u32, 0..600_000u64, 1..300_000u64), 0..4),
+        links in prop::option::of((0..20_000u64, 0..20_000u64, 0.0..0.5f64, 0..300_000u64)),
+        deaths in prop::option::of((1..400_000u64, 1..100_000u64)),
+        outstanding in 1..3u32,
         seed in any::<u64>(),
     ) {
         let mut catalog = catalog(2);
         for worker in &mut catalog.workers {
             worker.memory_bytes = memory_bytes;
+            worker.outstanding = outstanding;
         }
         let mut scenario = scenario(catalog, spec);
+        scenario.links = links.map(|(delay_us, jitter_us, loss, resend_us)| LinkTimes {
+            delay_us: Micros(delay_us),
+            jitter_us: Micros(jitter_us),
+            loss,
+            resend_us: Micros(resend_us),
+        });
+        scenario.deaths = deaths.map(|(lives_us, away_us)| RandomDeaths {
+            lives_us: Micros(lives_us),
+            away_us: Micros(away_us),
+        });
         scenario.duration = Micros::from_millis(600);
         scenario.drain_max = Micros::from_millis(5_000);
         scenario.service = service;

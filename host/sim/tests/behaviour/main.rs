@@ -8,6 +8,7 @@ mod chaos;
 mod conservation;
 mod hardware;
 mod known;
+mod links;
 mod oracle;
 mod policies;
 mod predictions;
