@@ -58,7 +58,7 @@ struct RouteCounter {
     worth: f64,
 }
 
-/// What the environment is made of, next to a simulation's options.
+/// The parts of the environment, next to a simulation's options.
 #[derive(FromPyObject)]
 #[pyo3(from_item_all)]
 struct RouterOptions {

@@ -15,7 +15,7 @@ pub struct StageCall {
     pub work: StageWork,
 }
 
-/// What happens to the rows.
+/// The treatment of the rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StageWork {
     /// Run stages and keep the activations. The answer has no outputs.

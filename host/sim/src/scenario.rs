@@ -37,7 +37,7 @@ pub struct Scenario {
     pub preload: bool,
     /// Times at which workers are away.
     pub outages: Vec<Outage>,
-    /// Deaths until the last arrival, besides the outages: whichever ends first brings a worker back.
+    /// Deaths until the last arrival; with outages, the end that comes first brings a worker back.
     pub deaths: Option<RandomDeaths>,
     /// Links to the workers; none: they are in this process.
     pub links: Option<LinkTimes>,

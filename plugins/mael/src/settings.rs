@@ -26,8 +26,8 @@ pub(crate) struct MaelSettings {
     /// The variant of an app on a worker: the most accurate or the fastest.
     /// Range: `accurate`, `fast`.
     pub(crate) model: ModelChoice,
-    /// The wait of a mapping's tasks: with the tasks that it places on the worker before, or only what
-    /// is pending there, as Algorithm 1 prints it.
+    /// The wait of a mapping's tasks: with the tasks that it places on the worker before, or only
+    /// pending ones, as Algorithm 1 prints it.
     /// Range: `placed`, `pending`.
     pub(crate) wait: WaitRule,
     /// Largest number of tasks that is searched exactly.
@@ -86,9 +86,9 @@ pub(crate) enum Slicing {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum WaitRule {
-    /// What is pending, and the tasks of the candidate placed there before.
+    /// Pending tasks, and those of the candidate placed there before.
     Placed,
-    /// What is pending.
+    /// Pending tasks.
     Pending,
 }
 

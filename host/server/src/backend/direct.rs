@@ -1,6 +1,7 @@
 //! The backend of `switchyard worker`: a call is a batch of one variant, without a scheduler.
 
 mod answer;
+mod app;
 mod parking;
 mod stages;
 
@@ -21,6 +22,7 @@ use switchyard_models::card::{self, Task};
 use tokio::sync::{oneshot, watch};
 
 use self::answer::answer;
+use self::app::{DirectApp, DirectVersion, NO_POLICY};
 use self::parking::{Parking, ParkingBatch};
 use super::{OutputsError, end, inputs, outputs, public, raw, raw_type, spec};
 use crate::assembly::{AppTensors, version};
@@ -30,9 +32,6 @@ use crate::ingress::{
     InferError, TensorSpec, VariantIndex, VariantStats,
 };
 use crate::telemetry::{Counter, Gauge, Registry, names};
-
-/// Name of the policy in its answers.
-const NO_POLICY: &str = "worker";
 
 /// Commands that wait for the worker: a scheduler sends a batch or two at a time.
 const COMMANDS_MAX: usize = 256;
@@ -49,23 +48,6 @@ pub struct DirectBackend {
     parked: Gauge,
     parked_ever: Counter,
     parked_lost: Counter,
-}
-
-struct DirectApp {
-    name: String,
-    versions: Vec<DirectVersion>,
-    raw: Vec<Option<card::Datatype>>,
-    outputs: outputs::Layout,
-}
-
-/// A variant up to one of its exits.
-struct DirectVersion {
-    app: AppId,
-    variant: VariantId,
-    exit: ExitId,
-    to_stage: u32,
-    variant_name: Arc<str>,
-    exit_name: Arc<str>,
 }
 
 /// A batch before it is sent.

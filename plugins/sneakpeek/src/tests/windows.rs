@@ -65,7 +65,7 @@ fn adjacent_requests_with_one_model_are_a_batch() {
     assert_eq!(decided(whole), singles);
     let joined = r#", "lookahead_ms": 1000, "opportunistic": true"#;
     assert_eq!(decided(joined), [(1, vec![1, 2]), (0, vec![3])]);
-    // Only what starts now: the first choice, and those that join it.
+    // Only batches that start now: the first choice, and those that join it.
     assert_eq!(decided(""), [(1, vec![1])]);
     let joined = r#", "opportunistic": true"#;
     assert_eq!(decided(joined), [(1, vec![1, 2])]);

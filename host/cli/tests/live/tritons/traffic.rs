@@ -72,7 +72,7 @@ pub(super) struct Tally {
     pub(super) longest: Duration,
 }
 
-/// What is sent, and whether the answer has the request's own number.
+/// The request, and whether the answer has the request's own number.
 pub(super) struct Load {
     pub(super) per_s: f64,
     pub(super) length: Duration,

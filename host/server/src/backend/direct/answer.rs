@@ -6,7 +6,7 @@ use std::time::Instant;
 use switchyard_core::time::Micros;
 use switchyard_executor::BatchOutput;
 
-use super::{DirectApp, DirectVersion, NO_POLICY};
+use super::app::{DirectApp, DirectVersion, NO_POLICY};
 use crate::backend::end;
 use crate::driver::RowAnswer;
 use crate::ingress::{InferAnswer, InferError};

@@ -7,8 +7,9 @@ use switchyard_core::ids::RequestId;
 use switchyard_executor::JobRow;
 
 use super::answer::answer;
+use super::app::{DirectVersion, NO_POLICY};
 use super::parking::{ParkKey, ParkingBatch};
-use super::{Batch, DirectBackend, DirectVersion, NO_POLICY};
+use super::{Batch, DirectBackend};
 use crate::backend::{end, inputs};
 use crate::ingress::{ConnectionLife, InferAnswer, InferCall, InferError, StageCall, StageWork};
 
