@@ -22,7 +22,7 @@ use switchyard_models::card::{self, Task};
 use tokio::sync::{oneshot, watch};
 
 use self::answer::answer;
-use self::app::{DirectApp, DirectVersion, NO_POLICY};
+use self::app::{DirectApp, DirectVersion};
 use self::parking::{Parking, ParkingBatch};
 use super::{OutputsError, end, inputs, outputs, public, raw, raw_type, spec};
 use crate::assembly::{AppTensors, version};
