@@ -130,6 +130,15 @@ async fn until_policy(scheduler: &Process, policy: &str) {
     }
 }
 
+/// Waits until a file has this content: it is written after the switch, the component last.
+async fn until_file(file: &Path, content: &[u8]) {
+    let give_up = Instant::now() + PATIENCE;
+    while std::fs::read(file).unwrap_or_default() != content {
+        assert!(Instant::now() < give_up, "{}", file.display());
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+}
+
 /// Waits until a metric has this value.
 async fn until(process: &Process, metric: &str, value: i64) {
     let give_up = Instant::now() + 2 * PATIENCE;
@@ -306,7 +315,7 @@ async fn schedulers_that_share_a_policy_swap_together() {
     until_policy(&second, "stability@").await;
     println!("both have it after {:?}", began.elapsed());
     let own = second.policy();
-    assert!(std::fs::read(&own).unwrap() == policy("stability"));
+    until_file(&own, &policy("stability")).await;
     let own_settings = std::fs::read_to_string(own.with_extension("toml")).unwrap();
     assert_eq!(own_settings, settings);
     let followed = second.lines("policy switched").pop().unwrap();
@@ -318,6 +327,7 @@ async fn schedulers_that_share_a_policy_swap_together() {
     put(&first.policy(), "plain", &policy("mael"), None);
     said(&order(&first, &["swap", "plain"]));
     until_policy(&second, "mael@").await;
+    until_file(&own, &policy("mael")).await;
     assert!(!own.with_extension("toml").exists());
     std::fs::write(&own, policy("stability")).unwrap();
     until_policy(&second, "stability@").await;
@@ -335,5 +345,5 @@ async fn schedulers_that_share_a_policy_swap_together() {
     let again = tokio::task::block_in_place(|| before.again());
     until_policy(&again, "fcfs@").await;
     until(&again, "switchyard_policy_in_step", 1).await;
-    assert!(std::fs::read(again.policy()).unwrap() == policy("fcfs"));
+    until_file(&again.policy(), &policy("fcfs")).await;
 }
