@@ -1,21 +1,17 @@
 //! The versions of a pool's policy on disk, and the files that an order writes.
 
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
 
+use switchyard_policy::files::FileStamps;
 use switchyard_policy::history::ContentHash;
-use switchyard_policy::{PolicyVersion, StoreError, VersionStore};
-
-/// How long the watcher may take to tell of files that were written here. Later the same files are a
-/// wish to try the policy again.
-const WATCHER_PATIENCE: Duration = Duration::from_secs(10);
+use switchyard_policy::{PolicyVersion, StoreError, VersionStore, settings};
 
 /// Keeps versions, and makes one of them the pool's policy.
 pub(super) struct KeptVersions {
     /// `None` if its folder cannot be used: then versions are in memory only.
     store: Option<VersionStore>,
-    /// The version whose files were written last.
-    written: Option<(ContentHash, Instant)>,
+    /// The version whose files were written last, and how they looked then.
+    written: Option<(ContentHash, FileStamps)>,
 }
 
 // === impl KeptVersions ===
@@ -63,15 +59,29 @@ impl KeptVersions {
                 reason: "the version is kept in memory only, see the log".to_owned(),
             });
         };
-        self.written = Some((version.hash, Instant::now()));
-        store.restore(version, onto)
+        self.written = None;
+        store.restore(version, onto)?;
+        self.written = stamps(onto).map(|stamps| (version.hash, stamps));
+        Ok(())
     }
 
-    /// Whether these files are those that were written here a moment ago.
-    pub(super) fn has_written(&self, hash: Option<ContentHash>) -> bool {
-        self.written
-            .is_some_and(|(written, at)| hash == Some(written) && at.elapsed() < WATCHER_PATIENCE)
+    /// Whether the files of the policy `file`, a version of this hash, are those that were written here,
+    /// whenever the watcher tells of them. The same content written again is a wish to try the policy again.
+    pub(super) fn has_written(&self, hash: Option<ContentHash>, file: &Path) -> bool {
+        let written = self.written.as_ref();
+        written.is_some_and(|(written, then)| {
+            hash == Some(*written) && stamps(file).as_ref() == Some(then)
+        })
     }
+}
+
+/// How component, settings and artifacts of the policy `file` look; none if the system does not say.
+fn stamps(file: &Path) -> Option<FileStamps> {
+    let mut stamps = FileStamps::default();
+    stamps.add_file(file).ok()?;
+    stamps.add_file(&settings::file_of(file)).ok()?;
+    stamps.add_folder(&file.with_extension(""), true).ok()?;
+    Some(stamps)
 }
 
 #[cfg(test)]
@@ -79,6 +89,24 @@ mod tests {
     #![allow(clippy::unwrap_used)]
 
     use super::*;
+
+    #[test]
+    fn files_that_were_written_here_are_known_until_they_are_written_again() {
+        let dir = tempfile::tempdir().unwrap();
+        let live = dir.path().join("live.wasm");
+        std::fs::write(&live, [1]).unwrap();
+        let mut kept = KeptVersions::open(dir.path().join(".versions"), 2);
+        let version = kept.keep(PolicyVersion::new(&live, vec![1], "{}".to_owned()));
+        let hash = Some(version.hash);
+        assert!(!kept.has_written(hash, &live));
+        kept.write(&version, &live).unwrap();
+        assert!(kept.has_written(hash, &live));
+        assert!(!kept.has_written(None, &live));
+        // The same content in another file.
+        std::fs::write(dir.path().join("new"), [1]).unwrap();
+        std::fs::rename(dir.path().join("new"), &live).unwrap();
+        assert!(!kept.has_written(hash, &live));
+    }
 
     #[test]
     fn a_version_without_a_copy_does_not_pass_for_the_file_that_took_its_name() {

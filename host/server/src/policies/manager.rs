@@ -232,7 +232,7 @@ impl Manager {
     fn has_written(&self, file: &Path) -> bool {
         let version = source::version(file, self.settings.clone().unwrap_or_default());
         self.kept
-            .has_written(version.ok().map(|version| version.hash))
+            .has_written(version.ok().map(|version| version.hash), file)
     }
 
     /// Switches for an operator, and makes the version's files those of the pool's policy.
