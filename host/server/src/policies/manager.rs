@@ -230,9 +230,8 @@ impl Manager {
 
     /// Whether the watcher tells of files that an order has just written.
     fn has_written(&self, file: &Path) -> bool {
-        let version = source::version(file, self.settings.clone().unwrap_or_default());
-        self.kept
-            .has_written(version.ok().map(|version| version.hash), file)
+        let version = source::version(file, self.settings.clone().unwrap_or_default()).ok();
+        self.kept.has_written(version.map(|it| it.hash), file)
     }
 
     /// Switches for an operator, and makes the version's files those of the pool's policy.

@@ -18,6 +18,9 @@ use crate::telemetry::{Gauge, Registry, names};
 /// Pause before etcd is asked again after a failure.
 const RETRY: Duration = Duration::from_millis(500);
 
+/// Pause after this scheduler becomes the active one, or stands by.
+const TURN: Duration = Duration::from_millis(10);
+
 /// Where the policy of a pool is shared.
 pub struct SharedPolicy {
     /// The key of the pool.
@@ -117,7 +120,11 @@ impl Sharing {
             let fence = self.parts.shared.fence.clone();
             let turned = async {
                 match &fence {
-                    Some(fence) => fence.turned(!fence.is_held()).await,
+                    Some(fence) => {
+                        fence.turned(!fence.is_held()).await;
+                        // A lease that has just ended by the clock is not given up yet.
+                        tokio::time::sleep(TURN).await;
+                    }
                     None => std::future::pending().await,
                 }
             };
