@@ -45,7 +45,7 @@ pub(crate) struct BenchArgs {
 }
 
 /// In the order of the page.
-const BENCHES: [&str; 13] = [
+const BENCHES: [&str; 14] = [
     "race",
     "grpc",
     "traces",
@@ -58,6 +58,7 @@ const BENCHES: [&str; 13] = [
     "texts",
     "throughput",
     "simulated",
+    "link",
     "fleet",
 ];
 

@@ -14,6 +14,8 @@
 #[path = "race/contender.rs"]
 #[allow(dead_code)]
 mod contender;
+#[path = "race/h2load.rs"]
+mod h2load;
 #[path = "race/load.rs"]
 #[allow(dead_code)]
 mod load;
@@ -24,11 +26,11 @@ mod model;
 #[allow(dead_code)]
 mod peers;
 
-use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::path::Path;
 
 use bytes::Bytes;
 use contender::{Contender, ServerOptions};
+use h2load::{Figures, H2load, Requests};
 use http_body_util::{BodyExt, Full};
 use hyper::Request;
 use hyper_util::rt::{TokioExecutor, TokioIo};
@@ -49,14 +51,6 @@ const CALL: &str = "/inference.GRPCInferenceService/ModelInfer";
 enum Protocol {
     Http,
     Grpc,
-}
-
-/// Medians in milliseconds, and answers per second.
-#[derive(Clone, Copy)]
-struct Figures {
-    p50_ms: f64,
-    p99_ms: f64,
-    per_s: f64,
 }
 
 fn main() {
@@ -155,18 +149,19 @@ fn check(server: &Contender) {
 
 /// The bodies that the client sends.
 struct Bodies {
-    folder: PathBuf,
+    client: H2load,
     /// Bytes of JSON before the tensor.
     json_bytes: usize,
+    binary: Vec<u8>,
 }
 
 impl Bodies {
     fn write(folder: &Path) -> Self {
         let (json_bytes, binary) = Body::Binary.bytes();
-        std::fs::write(folder.join("http.body"), binary).unwrap();
         Self {
-            folder: folder.to_path_buf(),
+            client: H2load::new(folder),
             json_bytes: json_bytes.unwrap(),
+            binary,
         }
     }
 
@@ -177,69 +172,26 @@ impl Bodies {
         connections: usize,
         seconds: u64,
     ) -> Figures {
-        let log = self.folder.join("log");
-        // h2load appends.
-        let _ = std::fs::remove_file(&log);
-        let mut command = Command::new("h2load");
-        command.args(["--threads", "1", "--max-concurrent-streams", "1"]);
-        command.args(["--clients", &connections.to_string()]);
-        command.args(["--duration", &seconds.to_string()]);
-        command.arg("--log-file").arg(&log);
+        let run = |requests| self.client.run(&requests, connections, seconds);
         match protocol {
-            Protocol::Http => {
-                let length = format!("inference-header-content-length: {}", self.json_bytes);
-                command.args(["--h1", "--header", &length]);
-                command.arg("--data").arg(self.folder.join("http.body"));
-                command.arg(&server.url);
-            }
-            Protocol::Grpc => {
-                command.args(["--header", "content-type: application/grpc"]);
-                command.args(["--header", "te: trailers"]);
-                let body = self.folder.join("grpc.body");
-                std::fs::write(&body, frame(&request(server.names)).unwrap()).unwrap();
-                command.arg("--data").arg(body);
-                command.arg(format!("http://{}{CALL}", server.grpc.as_ref().unwrap()));
-            }
-        }
-        let output = command
-            .output()
-            .expect("h2load, of Debian's package nghttp2-client");
-        let said = String::from_utf8_lossy(&output.stdout);
-        assert!(output.status.success(), "{said}");
-        Figures::read(&log, seconds)
-    }
-}
-
-impl Figures {
-    /// Lines of a start, a status and a duration in microseconds.
-    fn read(log: &Path, seconds: u64) -> Self {
-        let text = std::fs::read_to_string(log).unwrap();
-        let mut taken: Vec<f64> = text
-            .lines()
-            .map(|line| {
-                let fields: Vec<&str> = line.split('\t').collect();
-                assert_eq!(fields[1], "200", "{line}");
-                fields[2].parse::<f64>().unwrap() / 1_000.0
-            })
-            .collect();
-        taken.sort_by(f64::total_cmp);
-        Self {
-            p50_ms: taken[taken.len() / 2],
-            p99_ms: taken[taken.len() * 99 / 100],
-            per_s: taken.len() as f64 / seconds as f64,
-        }
-    }
-
-    fn median(runs: &[Self]) -> Self {
-        let of = |value: fn(&Self) -> f64| {
-            let mut values: Vec<f64> = runs.iter().map(value).collect();
-            values.sort_by(f64::total_cmp);
-            values[values.len() / 2]
-        };
-        Self {
-            p50_ms: of(|run| run.p50_ms),
-            p99_ms: of(|run| run.p99_ms),
-            per_s: of(|run| run.per_s),
+            Protocol::Http => run(Requests {
+                url: &server.url,
+                is_http1: true,
+                headers: &[format!(
+                    "inference-header-content-length: {}",
+                    self.json_bytes
+                )],
+                body: &self.binary,
+            }),
+            Protocol::Grpc => run(Requests {
+                url: &format!("http://{}{CALL}", server.grpc.as_ref().unwrap()),
+                is_http1: false,
+                headers: &[
+                    "content-type: application/grpc".to_owned(),
+                    "te: trailers".to_owned(),
+                ],
+                body: &frame(&request(server.names)).unwrap(),
+            }),
         }
     }
 }

@@ -1,28 +1,42 @@
-//! The address of a server: `grpc://HOST:PORT`, or `grpcs://` with TLS.
+//! The address of a server: `grpc://HOST:PORT`, `grpcs://` with TLS, or the path of a Unix socket.
 
 use std::fmt;
 use std::net::{IpAddr, SocketAddr};
+use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
 use thiserror::Error;
 
-/// A server's host, by name or number, and its port. A name is resolved at each connection, unless one of
-/// its addresses is chosen.
+/// Before the path of a Unix socket.
+const UNIX: &str = "unix:";
+
+/// A server's host, by name or number, and its port, or its Unix socket. A name is resolved at each
+/// connection, unless one of its addresses is chosen.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RemoteAddress {
     pub(crate) host: String,
     pub(crate) port: u16,
     /// With TLS.
     pub is_tls: bool,
-    /// The one address that is meant if the host stands for several.
-    pub(crate) at: Option<SocketAddr>,
+    pub(crate) place: Place,
+}
+
+/// Where connections go.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Place {
+    /// To an address of the host.
+    Host,
+    /// To this address of the host, which stands for several.
+    At(SocketAddr),
+    /// To a socket of this machine.
+    Unix(PathBuf),
 }
 
 /// An address of another form.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error(
-    "`{0}`, must be `grpc://HOST:PORT` or `grpcs://HOST:PORT` with a port from 1 to 65535, such as \
-     grpc://10.0.0.2:8001"
+    "`{0}`, must be `grpc://HOST:PORT` or `grpcs://HOST:PORT` with a port from 1 to 65535, or `unix:PATH`, \
+     such as grpc://10.0.0.2:8001"
 )]
 pub struct WrongAddress(String);
 
@@ -35,19 +49,30 @@ impl RemoteAddress {
             host: name.to_owned(),
             port: 0,
             is_tls: false,
-            at: None,
+            place: Place::Host,
+        }
+    }
+
+    /// A server at a path of this machine.
+    pub fn unix(path: &Path) -> Self {
+        Self {
+            // By the rules of gRPC.
+            host: "localhost".to_owned(),
+            port: 0,
+            is_tls: false,
+            place: Place::Unix(path.to_path_buf()),
         }
     }
 
     /// Whether the host is a name, which may stand for several addresses.
     pub fn is_name(&self) -> bool {
-        self.host.parse::<IpAddr>().is_err()
+        self.place == Place::Host && self.host.parse::<IpAddr>().is_err()
     }
 
     /// One of the addresses of the host.
     pub(crate) fn at(&self, address: SocketAddr) -> Self {
         Self {
-            at: Some(address),
+            place: Place::At(address),
             ..self.clone()
         }
     }
@@ -55,9 +80,10 @@ impl RemoteAddress {
     /// The host as the server and its certificate know it.
     pub(crate) fn authority(&self) -> String {
         let Self { host, port, .. } = self;
-        match host.contains(':') {
-            true => format!("[{host}]:{port}"),
-            false => format!("{host}:{port}"),
+        match (&self.place, host.contains(':')) {
+            (Place::Unix(_), _) => host.clone(),
+            (_, true) => format!("[{host}]:{port}"),
+            (_, false) => format!("{host}:{port}"),
         }
     }
 }
@@ -67,6 +93,9 @@ impl FromStr for RemoteAddress {
 
     fn from_str(text: &str) -> Result<Self, WrongAddress> {
         let wrong = || WrongAddress(text.to_owned());
+        if let Some(path) = text.strip_prefix(UNIX).filter(|path| !path.is_empty()) {
+            return Ok(Self::unix(Path::new(path)));
+        }
         let (scheme, rest) = text.split_once("://").ok_or_else(wrong)?;
         let is_tls = match scheme {
             "grpc" => false,
@@ -86,7 +115,7 @@ impl FromStr for RemoteAddress {
                 host: host.to_owned(),
                 port,
                 is_tls,
-                at: None,
+                place: Place::Host,
             }),
             _ => Err(wrong()),
         }
@@ -95,10 +124,11 @@ impl FromStr for RemoteAddress {
 
 impl fmt::Display for RemoteAddress {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match &self.at {
-            Some(address) => address.fmt(f),
-            None if self.port == 0 => f.write_str(&self.host),
-            None => f.write_str(&self.authority()),
+        match &self.place {
+            Place::At(address) => address.fmt(f),
+            Place::Unix(path) => write!(f, "{UNIX}{}", path.display()),
+            Place::Host if self.port == 0 => f.write_str(&self.host),
+            Place::Host => f.write_str(&self.authority()),
         }
     }
 }
@@ -119,6 +149,8 @@ mod tests {
             ),
             ("grpc://[::1]:8001", Some("[::1]:8001")),
             ("grpcs://10.0.0.2:8001", Some("10.0.0.2:8001")),
+            ("unix:/run/far.sock", Some("unix:/run/far.sock")),
+            ("unix:", None),
             ("https://10.0.0.2:8001", None),
             ("127.0.0.1:8001", None),
             ("grpc://:8001", None),
@@ -142,5 +174,8 @@ mod tests {
         assert_eq!(one.authority(), "workers:8001");
         let number: RemoteAddress = "grpc://[::1]:8001".parse().unwrap();
         assert!(name.is_name() && !number.is_name());
+        let path: RemoteAddress = "unix:/run/far.sock".parse().unwrap();
+        assert!(!path.is_name());
+        assert_eq!(path.authority(), "localhost");
     }
 }

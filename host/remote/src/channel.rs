@@ -13,7 +13,6 @@ use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use percent_encoding::percent_decode_str;
 use prost::Message;
 use switchyard_protocol::grpc::{FramePrefix, PREFIX_BYTES, TIMEOUT};
-use tokio::net::TcpStream;
 use tokio::sync::watch;
 use tokio::time::timeout;
 
@@ -30,6 +29,9 @@ const ANSWER_BYTES_MAX: usize = 1 << 30;
 
 /// Bytes of an answer that the server may send before they are read.
 const WINDOW: u32 = 8 << 20;
+
+/// Largest frame of an answer: each costs a read at least.
+const FRAME_BYTES_MAX: u32 = 1 << 20;
 
 /// The codes of gRPC that decide about a batch.
 mod code {
@@ -132,23 +134,22 @@ impl Channel {
     ) -> Result<Self, CallError> {
         let lost = |reason: String| CallError::Lost(format!("{address}: {reason}"));
         let connecting = async {
-            let stream = match address.at {
-                Some(at) => TcpStream::connect(at).await,
-                None => TcpStream::connect((&*address.host, address.port)).await,
+            let stream = match (InnerStream::connect(address).await, tls) {
+                (Ok(InnerStream::Tcp(stream)), Some(tls)) => {
+                    InnerStream::Tls(Box::new(tls.connect(&address.host, stream).await?))
+                }
+                (Ok(InnerStream::Unix(_)), Some(_)) => {
+                    return Err("a Unix socket has no TLS; leave it out".to_owned());
+                }
+                (stream, _) => stream.map_err(|error| error.to_string())?,
             };
-            let stream = stream.map_err(|error| error.to_string())?;
-            stream
-                .set_nodelay(true)
-                .map_err(|error| error.to_string())?;
-            let stream = RemoteStream::new(match tls {
-                None => InnerStream::Plain(stream),
-                Some(tls) => InnerStream::Tls(Box::new(tls.connect(&address.host, stream).await?)),
-            });
+            let stream = RemoteStream::new(stream);
             let failure = Arc::clone(&stream.failure);
             let handshake = Builder::new(TokioExecutor::new())
                 .timer(TokioTimer::new())
                 .initial_stream_window_size(WINDOW)
                 .initial_connection_window_size(WINDOW)
+                .max_frame_size(FRAME_BYTES_MAX)
                 .max_send_buf_size(WINDOW as usize)
                 .keep_alive_interval(pings.after)
                 .keep_alive_timeout(PING_TIMEOUT)

@@ -1,4 +1,4 @@
-//! The stream of a connection, plain or with TLS. It keeps its first error: HTTP/2 says only that the
+//! The stream of a connection: TCP, plain or with TLS, or a Unix socket. It keeps its first error: HTTP/2 says only that the
 //! connection has ended.
 
 use std::io::{self, IoSlice};
@@ -7,9 +7,10 @@ use std::sync::{Arc, OnceLock};
 use std::task::{Context, Poll};
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
-use tokio::net::TcpStream;
+use tokio::net::{TcpStream, UnixStream};
 use tokio_rustls::client::TlsStream;
 
+use crate::address::{Place, RemoteAddress};
 use crate::tls::explain;
 
 /// A stream.
@@ -20,8 +21,24 @@ pub(crate) struct RemoteStream {
 
 /// A stream without its error.
 pub(crate) enum InnerStream {
-    Plain(TcpStream),
+    Tcp(TcpStream),
+    Unix(UnixStream),
     Tls(Box<TlsStream<TcpStream>>),
+}
+
+// === impl InnerStream ===
+
+impl InnerStream {
+    /// Connects, without TLS.
+    pub(crate) async fn connect(address: &RemoteAddress) -> io::Result<Self> {
+        let stream = match &address.place {
+            Place::Unix(path) => return Ok(Self::Unix(UnixStream::connect(path).await?)),
+            Place::At(at) => TcpStream::connect(at).await?,
+            Place::Host => TcpStream::connect((&*address.host, address.port)).await?,
+        };
+        stream.set_nodelay(true)?;
+        Ok(Self::Tcp(stream))
+    }
 }
 
 // === impl RemoteStream ===
@@ -59,7 +76,8 @@ impl AsyncRead for RemoteStream {
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
         let polled = match &mut self.inner {
-            InnerStream::Plain(stream) => Pin::new(stream).poll_read(context, buffer),
+            InnerStream::Tcp(stream) => Pin::new(stream).poll_read(context, buffer),
+            InnerStream::Unix(stream) => Pin::new(stream).poll_read(context, buffer),
             InnerStream::Tls(stream) => Pin::new(stream).poll_read(context, buffer),
         };
         self.note(polled)
@@ -73,7 +91,8 @@ impl AsyncWrite for RemoteStream {
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
         let polled = match &mut self.inner {
-            InnerStream::Plain(stream) => Pin::new(stream).poll_write(context, bytes),
+            InnerStream::Tcp(stream) => Pin::new(stream).poll_write(context, bytes),
+            InnerStream::Unix(stream) => Pin::new(stream).poll_write(context, bytes),
             InnerStream::Tls(stream) => Pin::new(stream).poll_write(context, bytes),
         };
         self.note_write(polled)
@@ -85,7 +104,8 @@ impl AsyncWrite for RemoteStream {
         slices: &[IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
         let polled = match &mut self.inner {
-            InnerStream::Plain(stream) => Pin::new(stream).poll_write_vectored(context, slices),
+            InnerStream::Tcp(stream) => Pin::new(stream).poll_write_vectored(context, slices),
+            InnerStream::Unix(stream) => Pin::new(stream).poll_write_vectored(context, slices),
             InnerStream::Tls(stream) => Pin::new(stream).poll_write_vectored(context, slices),
         };
         self.note_write(polled)
@@ -93,14 +113,16 @@ impl AsyncWrite for RemoteStream {
 
     fn is_write_vectored(&self) -> bool {
         match &self.inner {
-            InnerStream::Plain(stream) => stream.is_write_vectored(),
+            InnerStream::Tcp(stream) => stream.is_write_vectored(),
+            InnerStream::Unix(stream) => stream.is_write_vectored(),
             InnerStream::Tls(stream) => stream.is_write_vectored(),
         }
     }
 
     fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         let polled = match &mut self.inner {
-            InnerStream::Plain(stream) => Pin::new(stream).poll_flush(context),
+            InnerStream::Tcp(stream) => Pin::new(stream).poll_flush(context),
+            InnerStream::Unix(stream) => Pin::new(stream).poll_flush(context),
             InnerStream::Tls(stream) => Pin::new(stream).poll_flush(context),
         };
         self.note_write(polled)
@@ -108,7 +130,8 @@ impl AsyncWrite for RemoteStream {
 
     fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         match &mut self.inner {
-            InnerStream::Plain(stream) => Pin::new(stream).poll_shutdown(context),
+            InnerStream::Tcp(stream) => Pin::new(stream).poll_shutdown(context),
+            InnerStream::Unix(stream) => Pin::new(stream).poll_shutdown(context),
             InnerStream::Tls(stream) => Pin::new(stream).poll_shutdown(context),
         }
     }

@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 use switchyard_server::admin::{Admin, AdminPools, endpoints, serve};
 use switchyard_server::clock::Clock;
 use switchyard_server::config::TlsConfig;
-use switchyard_server::sockets::BoundPort;
+use switchyard_server::sockets::{BoundPort, SocketMode};
 use switchyard_server::telemetry::Registry;
 use switchyard_server::tls::Tls;
 use tempfile::TempDir;
@@ -59,7 +59,7 @@ async fn open_port(certificate: &str, client_ca: Option<&str>) -> (TempDir, Sock
 }
 
 async fn serving(address: &str, admin: Admin) -> SocketAddr {
-    let port = BoundPort::bind(&address.parse().unwrap()).unwrap();
+    let port = BoundPort::bind(&address.parse().unwrap(), SocketMode::default()).unwrap();
     let address = port.address().unwrap().tcp().unwrap();
     tokio::spawn(serve(port, admin));
     address

@@ -63,7 +63,12 @@ pub(crate) struct ServerOptions<'a> {
     pool: &'static str,
     /// Further lines of `[server]`.
     server: String,
+    /// Its worker.
+    worker: String,
 }
+
+/// A worker of the process on one thread.
+const WORKER: &str = "name = \"cpu\"\nthreads = 1\nmemory_mb = 64";
 
 /// The server on one worker.
 pub(crate) fn ours(name: &str, folder: &Path, options: ServerOptions<'_>) -> Contender {
@@ -85,9 +90,7 @@ admin = "127.0.0.1:{admin}"
 name = "{APP}"
 zoo = "{zoo}"
 [[worker]]
-name = "cpu"
-threads = 1
-memory_mb = 64
+{worker}
 [[pool]]
 name = "main"
 apps = ["{APP}"]
@@ -105,6 +108,7 @@ dir = "{folder}/profiles"
             .component
             .map_or("edf-fallback", |(policy, _)| policy),
         pool = options.pool,
+        worker = options.worker,
         server = options.server,
         dir = policies.display(),
         folder = folder.display(),
@@ -160,6 +164,7 @@ impl<'a> ServerOptions<'a> {
             component: None,
             pool: "",
             server: String::new(),
+            worker: WORKER.to_owned(),
         }
     }
 
@@ -171,6 +176,14 @@ impl<'a> ServerOptions<'a> {
         }
     }
 
+    /// The native fallback over a worker at another address.
+    pub(crate) fn remote(url: &str) -> Self {
+        Self {
+            worker: format!("{WORKER}\nremote = {{ url = \"{url}\" }}"),
+            ..Self::fallback()
+        }
+    }
+
     /// One of the shipped policies.
     pub(crate) fn policy(name: &'a str) -> Self {
         let from = components("SWITCHYARD_POLICIES", "policies");
@@ -178,6 +191,7 @@ impl<'a> ServerOptions<'a> {
             component: Some((name, from)),
             pool: "",
             server: String::new(),
+            worker: WORKER.to_owned(),
         }
     }
 
@@ -188,6 +202,7 @@ impl<'a> ServerOptions<'a> {
             component: Some((name, from)),
             pool: "patience_ms = 600000",
             server: String::new(),
+            worker: WORKER.to_owned(),
         }
     }
 }

@@ -83,15 +83,27 @@ data = "none"
 
 /// Writes a zoo of one app with one variant.
 pub(crate) fn write_zoo(zoo: &Path) {
+    write_sized(zoo, SAMPLES, HIDDEN);
+}
+
+/// The same with other sizes of the input and of the hidden layer.
+pub(crate) fn write_sized(zoo: &Path, samples: usize, hidden: usize) {
     let variant = variant(zoo);
     std::fs::create_dir_all(&variant).unwrap();
-    std::fs::write(zoo.join(APP).join("app.toml"), CARD).unwrap();
-    std::fs::write(variant.join("model.toml"), VARIANT).unwrap();
+    let card = CARD.replace("[187]", &format!("[{samples}]"));
+    std::fs::write(zoo.join(APP).join("app.toml"), card).unwrap();
+    let parameters = (samples + 1) * hidden + (hidden + 1) * CLASSES;
+    let sized = VARIANT
+        .replace("24967", &parameters.to_string())
+        .replace("187-128-7", &format!("{samples}-{hidden}-7"))
+        .replace("samples = 187", &format!("samples = {samples}"))
+        .replace("[128]", &format!("[{hidden}]"));
+    std::fs::write(variant.join("model.toml"), sized).unwrap();
     let mut rng = Pcg64::seed_from_u64(187);
     let tensors: BTreeMap<&str, (Vec<usize>, Vec<u8>)> = [
-        ("layer0.weight", vec![SAMPLES, HIDDEN]),
-        ("layer0.bias", vec![HIDDEN]),
-        ("head.weight", vec![HIDDEN, CLASSES]),
+        ("layer0.weight", vec![samples, hidden]),
+        ("layer0.bias", vec![hidden]),
+        ("head.weight", vec![hidden, CLASSES]),
         ("head.bias", vec![CLASSES]),
     ]
     .into_iter()

@@ -85,7 +85,8 @@ pub(super) fn run(args: &WorkerArgs, log: LogFormat, filter: &str) -> Result<(),
 
 async fn serve(config: Config, args: &WorkerArgs) -> Result<(), Failure> {
     let signalled = shutdown::signalled().map_err(Failure::input)?;
-    let listeners = WorkerListeners::bind(&args.grpc, &args.http, args.tls().as_ref());
+    let mode = config.server.socket_mode;
+    let listeners = WorkerListeners::bind(&args.grpc, &args.http, mode, args.tls().as_ref());
     let listeners = listeners.map_err(Failure::input)?;
     let entry = args
         .entry(&config, &listeners.grpc)

@@ -5,6 +5,7 @@ mod fleet;
 mod links;
 mod losses;
 mod stages;
+mod unix;
 
 use std::net::{SocketAddr, TcpListener};
 use std::path::Path;
@@ -31,10 +32,10 @@ pub(super) use batches::compare;
 const ALIKE: [&str; 2] = ["far", "far"];
 
 /// A scheduler with workers `far-a` and `far-b` of these kinds, whose batches go to these addresses.
-fn config(folder: &Path, addresses: [SocketAddr; 2], kinds: [&str; 2]) -> String {
+fn config(folder: &Path, urls: [&str; 2], kinds: [&str; 2]) -> String {
     let fixture = fixture();
     let (zoo, profiles) = (fixture.zoo.display(), folder.join("profiles"));
-    let ([a, b], [kind_a, kind_b]) = (addresses, kinds);
+    let ([a, b], [kind_a, kind_b]) = (urls, kinds);
     format!(
         r#"
 [server]
@@ -47,10 +48,10 @@ zoo = "{zoo}"
 slo_ms = 5000
 [[worker]]
 name = "far-a"
-remote = {{ url = "grpc://{a}", kind = "{kind_a}" }}
+remote = {{ url = "{a}", kind = "{kind_a}" }}
 [[worker]]
 name = "far-b"
-remote = {{ url = "grpc://{b}", kind = "{kind_b}" }}
+remote = {{ url = "{b}", kind = "{kind_b}" }}
 [[pool]]
 name = "scaled"
 apps = ["{APP}"]
@@ -83,12 +84,17 @@ pub(super) fn worker_process(
     at: SocketAddr,
     arguments: impl FnOnce(&mut Command),
 ) -> Process {
+    worker_at(name, &at.to_string(), &format!("grpc://{at}"), arguments)
+}
+
+/// The same at any address, which schedulers call `url`.
+fn worker_at(name: &str, at: &str, url: &str, arguments: impl FnOnce(&mut Command)) -> Process {
     let folder = TempDir::new().unwrap();
     let file = folder.path().join("switchyard.toml");
-    std::fs::write(&file, config(folder.path(), [at, at], ALIKE)).unwrap();
+    std::fs::write(&file, config(folder.path(), [url, url], ALIKE)).unwrap();
     let mut command = switchyard();
     command.args(["--log", "json", "worker", name, "--http", "127.0.0.1:0"]);
-    command.args(["--grpc", &at.to_string(), "--config"]);
+    command.args(["--grpc", at, "--config"]);
     command.arg(file);
     arguments(&mut command);
     let mut process = Process::spawn(command, folder);
@@ -97,9 +103,14 @@ pub(super) fn worker_process(
 }
 
 fn scheduler(addresses: [SocketAddr; 2], kinds: [&str; 2]) -> Process {
+    let [a, b] = addresses.map(|at| format!("grpc://{at}"));
+    scheduler_of([&a, &b], kinds)
+}
+
+fn scheduler_of(urls: [&str; 2], kinds: [&str; 2]) -> Process {
     let folder = TempDir::new().unwrap();
     let file = folder.path().join("switchyard.toml");
-    std::fs::write(&file, config(folder.path(), addresses, kinds)).unwrap();
+    std::fs::write(&file, config(folder.path(), urls, kinds)).unwrap();
     let mut process = Process::start(&file, folder);
     process.listening();
     process

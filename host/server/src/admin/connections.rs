@@ -174,13 +174,13 @@ mod tests {
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
     use super::*;
-    use crate::sockets::BoundPort;
+    use crate::sockets::{BoundPort, SocketMode};
 
     /// More than the socket buffers of both ends hold.
     const LARGE: usize = 64 << 20;
 
     async fn port(limits: ConnectionLimits) -> SocketAddr {
-        let port = BoundPort::bind(&"127.0.0.1:0".parse().unwrap()).unwrap();
+        let port = BoundPort::bind(&"127.0.0.1:0".parse().unwrap(), SocketMode::default()).unwrap();
         let address = port.address().unwrap().tcp().unwrap();
         let listener = port.listen().unwrap();
         let router = Router::new()

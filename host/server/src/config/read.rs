@@ -43,6 +43,11 @@ impl Config {
         for address in admin_and_http.into_iter().chain(&mut server.grpc) {
             address.resolve(folder);
         }
+        for worker in &mut self.workers {
+            if let Some(remote) = &mut worker.remote {
+                remote.resolve(folder);
+            }
+        }
         let files = [&mut server.onnxruntime, &mut server.operators];
         let tls = [&mut server.tls, &mut server.admin_tls];
         let of_tls = tls.into_iter().flatten().flat_map(TlsConfig::files_mut);

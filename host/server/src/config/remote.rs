@@ -1,7 +1,7 @@
 //! `remote` of `[[worker]]`: a worker on another machine.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use serde::Deserialize;
@@ -13,7 +13,7 @@ use switchyard_remote::{ClientFiles, RemoteTls};
 pub struct RemoteConfig {
     /// gRPC port of a server of the Open Inference Protocol, such as `switchyard worker` or Triton.
     ///
-    /// String, `grpc://HOST:PORT`, with TLS `grpcs://`; default none: required without `etcd`; example `"grpc://10.0.0.2:8001"`.
+    /// String, `grpc://HOST:PORT`, with TLS `grpcs://`, or `unix:PATH`; default none: required without `etcd`; example `"grpc://10.0.0.2:8001"`.
     #[serde(default)]
     pub url: String,
     /// Prefix in etcd under which `switchyard worker` registers: each entry is a worker, up to `at_most`.
@@ -98,6 +98,17 @@ pub struct RemoteModelConfig {
 // === impl RemoteConfig ===
 
 impl RemoteConfig {
+    /// The path of a Unix socket starts at `folder` from now on.
+    pub(crate) fn resolve(&mut self, folder: &Path) {
+        if let Some(path) = self
+            .url
+            .strip_prefix("unix:")
+            .filter(|path| !path.is_empty())
+        {
+            self.url = format!("unix:{}", folder.join(path).display());
+        }
+    }
+
     /// Its files.
     pub(crate) fn files_mut(&mut self) -> impl Iterator<Item = &mut PathBuf> {
         let files = [&mut self.ca, &mut self.certificate, &mut self.key];

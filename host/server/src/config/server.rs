@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use super::tls::TlsConfig;
 use super::traces::TracesConfig;
 use crate::ingress::Limits;
-use crate::sockets::ListenAddress;
+use crate::sockets::{ListenAddress, SocketMode};
 
 /// Listeners and limits.
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
@@ -33,6 +33,10 @@ pub struct ServerConfig {
     ///
     /// Address; default `"127.0.0.1:8002"`; example `"127.0.0.1:9002"`.
     pub admin: ListenAddress,
+    /// Mode of the ports' [Unix sockets](#unix-sockets).
+    ///
+    /// String, octal, `0600` to `0777`; default `"0660"`; example `"0600"`.
+    pub socket_mode: SocketMode,
     /// TLS of the admin port; see below.
     ///
     /// Table; default none: plain HTTP; example `{ certificate = "server.pem", key = "server.key" }`.
@@ -152,6 +156,7 @@ impl Default for ServerConfig {
             grpc: None,
             tls: None,
             admin: SocketAddr::from((Ipv4Addr::LOCALHOST, 8002)).into(),
+            socket_mode: SocketMode::default(),
             admin_tls: None,
             admin_hosts: Vec::new(),
             operators: None,

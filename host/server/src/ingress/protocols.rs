@@ -34,6 +34,10 @@ const CONNECTION_WINDOW: u32 = 2 << 20;
 /// The same for one body.
 const STREAM_WINDOW: u32 = 1 << 20;
 
+/// Largest frame of the gRPC port. A tensor in one frame is read in few steps and is not joined. Memory is
+/// taken as its bytes come; it is counted once the frame is whole.
+const GRPC_FRAME_BYTES_MAX: u32 = 256 << 10;
+
 /// The protocols of the ports, with their limits.
 pub(super) struct Protocols<B> {
     pub(super) service: Arc<Service<B>>,
@@ -64,6 +68,7 @@ impl<B: Backend> Protocols<B> {
         let mut grpc = http2.clone();
         // No client of gRPC reads it.
         grpc.auto_date_header(false);
+        grpc.max_frame_size(GRPC_FRAME_BYTES_MAX);
         Self {
             service,
             permit_wanted: PermitWanted::default(),

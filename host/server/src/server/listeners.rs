@@ -5,7 +5,7 @@ use std::io;
 use super::error::StartError;
 use crate::config::ServerConfig;
 use crate::ingress::Ports;
-use crate::sockets::{BoundPort, ListenAddress};
+use crate::sockets::{BoundPort, ListenAddress, SocketMode};
 use crate::tls::Tls;
 
 /// Protocols of the ports for clients.
@@ -26,6 +26,7 @@ impl Listeners {
     /// # Errors
     /// An address cannot be listened on, or a certificate not be used; names the field.
     pub fn bind(server: &ServerConfig) -> Result<Self, StartError> {
+        let bind = |field, address| bind(field, address, server.socket_mode);
         Ok(Self {
             ports: Ports {
                 http: bind("http", &server.http)?,
@@ -72,8 +73,12 @@ impl Listeners {
     }
 }
 
-pub(super) fn bind(field: &'static str, address: &ListenAddress) -> Result<BoundPort, StartError> {
-    BoundPort::bind(address).map_err(|error| StartError::Listen {
+pub(super) fn bind(
+    field: &'static str,
+    address: &ListenAddress,
+    mode: SocketMode,
+) -> Result<BoundPort, StartError> {
+    BoundPort::bind(address, mode).map_err(|error| StartError::Listen {
         field,
         address: address.clone(),
         error,

@@ -12,7 +12,7 @@ use crate::backend::DirectBackend;
 use crate::config::{Config, TlsConfig};
 use crate::descriptors;
 use crate::ingress::{self, Backends, Limits, Ports};
-use crate::sockets::{BindError, ListenAddress};
+use crate::sockets::{BindError, ListenAddress, SocketMode};
 use crate::tls::Tls;
 
 /// Pause between two looks at parked activations.
@@ -116,13 +116,14 @@ async fn sweep(backend: &DirectBackend) {
 // === impl WorkerListeners ===
 
 impl WorkerListeners {
-    /// Opens the sockets, with TLS where files are given.
+    /// Opens the sockets, with TLS where files are given. The mode is that of Unix sockets.
     ///
     /// # Errors
     /// An address cannot be listened on, or a file cannot be used; names the field.
     pub fn bind(
         grpc: &ListenAddress,
         http: &ListenAddress,
+        mode: SocketMode,
         tls: Option<&TlsConfig>,
     ) -> Result<Self, StartError> {
         let bound = |error| StartError::Listen {
@@ -130,7 +131,7 @@ impl WorkerListeners {
             address: grpc.clone(),
             error: BindError::System(error),
         };
-        let (on_grpc, on_http) = (bind("grpc", grpc)?, bind("http", http)?);
+        let (on_grpc, on_http) = (bind("grpc", grpc, mode)?, bind("http", http, mode)?);
         Ok(Self {
             grpc: on_grpc.address().map_err(bound)?,
             http: on_http.address().map_err(bound)?,

@@ -9,6 +9,7 @@ use socket2::{Domain, Socket, Type};
 use super::address::ListenAddress;
 use super::error::BindError;
 use super::listener::PortListener;
+use super::mode::SocketMode;
 use super::unix::{self, SocketFile};
 
 /// Connections that the kernel keeps until they are accepted; it resets further ones.
@@ -28,11 +29,12 @@ enum Bound {
 // === impl BoundPort ===
 
 impl BoundPort {
-    /// Listens. A client that connects before a server accepts waits.
+    /// Listens; on a Unix socket for the programs that its mode lets in. A client that connects before a
+    /// server accepts waits.
     ///
     /// # Errors
     /// The address cannot be listened on.
-    pub fn bind(address: &ListenAddress) -> Result<Self, BindError> {
+    pub fn bind(address: &ListenAddress, mode: SocketMode) -> Result<Self, BindError> {
         let bound = match address {
             ListenAddress::Tcp(address) => {
                 let socket = bound(*address)?;
@@ -40,7 +42,7 @@ impl BoundPort {
                 Bound::Tcp(socket.into())
             }
             ListenAddress::Unix(path) => {
-                let (file, listener) = unix::bind(path, BACKLOG)?;
+                let (file, listener) = unix::bind(path, mode, BACKLOG)?;
                 Bound::Unix(file, listener)
             }
         };

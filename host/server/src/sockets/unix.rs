@@ -15,6 +15,7 @@ use rustix::fs::{Access, access};
 use socket2::{Domain, SockAddr, Socket, Type};
 
 use super::error::BindError;
+use super::mode::SocketMode;
 
 /// Ending of the path at which the socket is made.
 const NEW: &str = ".new";
@@ -22,9 +23,6 @@ const NEW: &str = ".new";
 /// Bytes of a path that the system takes, without the ending: Linux has 108 with the zero at the end,
 /// macOS 104.
 const PATH_BYTES_MAX: usize = if cfg!(target_os = "linux") { 107 } else { 103 } - NEW.len();
-
-/// Programs that may write to the socket may connect: those of the server's user and group.
-const MODE: u32 = 0o660;
 
 /// Time between the making of `PATH.new` and its listening, in a server that starts at the same moment.
 const START_PAUSE: Duration = Duration::from_millis(100);
@@ -38,13 +36,17 @@ pub(super) struct SocketFile {
 }
 
 /// Listens at a path.
-pub(super) fn bind(path: &Path, backlog: i32) -> Result<(SocketFile, UnixListener), BindError> {
+pub(super) fn bind(
+    path: &Path,
+    mode: SocketMode,
+    backlog: i32,
+) -> Result<(SocketFile, UnixListener), BindError> {
     check(path)?;
     let mut new = path.as_os_str().to_owned();
     new.push(NEW);
     let (mut file, socket) = made(Path::new(&new))?;
     // Before it listens, so that no other user connects in between.
-    fs::set_permissions(&file.path, Permissions::from_mode(MODE))?;
+    fs::set_permissions(&file.path, Permissions::from_mode(mode.bits()))?;
     socket.listen(backlog)?;
     // Another server may have renamed its socket since the first look.
     check_free(path)?;
@@ -150,15 +152,22 @@ mod tests {
 
     use super::*;
 
+    fn bind(path: &Path, backlog: i32) -> Result<(SocketFile, UnixListener), BindError> {
+        super::bind(path, SocketMode::default(), backlog)
+    }
+
     #[test]
-    fn a_socket_is_for_its_group_and_goes_with_its_server() {
+    fn a_socket_has_its_mode_and_goes_with_its_server() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("a.sock");
-        let bound = bind(&path, 1).unwrap();
-        assert_eq!(fs::metadata(&path).unwrap().mode() & 0o777, MODE);
-        UnixStream::connect(&path).unwrap();
-        assert!(matches!(bind(&path, 1), Err(BindError::Answered)));
-        drop(bound);
+        for mode in ["0660", "0600", "0777"] {
+            let bound = super::bind(&path, mode.parse().unwrap(), 1).unwrap();
+            let bits = fs::metadata(&path).unwrap().mode() & 0o777;
+            assert_eq!(format!("{bits:04o}"), mode);
+            UnixStream::connect(&path).unwrap();
+            assert!(matches!(bind(&path, 1), Err(BindError::Answered)));
+            drop(bound);
+        }
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
     }
 

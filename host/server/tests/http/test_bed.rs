@@ -18,7 +18,7 @@ use switchyard_server::ingress::{
     InferCall, InferError, Limits, OutputIndex, OutputTensor, Ports, Tensor, TensorData,
     TensorSpec, Timing, VariantIndex, VariantStats, serve,
 };
-use switchyard_server::sockets::BoundPort;
+use switchyard_server::sockets::{BoundPort, SocketMode};
 use switchyard_server::tls::Tls;
 use tokio::net::TcpStream;
 use tokio::sync::{Semaphore, oneshot};
@@ -304,7 +304,8 @@ impl TestServer {
     pub(crate) async fn start_with(limits: Limits, tls: Option<&TlsConfig>) -> Self {
         let alpn: &[&[u8]] = &[b"h2", b"http/1.1"];
         let tls = tls.map(|files| Tls::open("tls", files, alpn).unwrap());
-        let port = || BoundPort::bind(&"127.0.0.1:0".parse().unwrap()).unwrap();
+        let port =
+            || BoundPort::bind(&"127.0.0.1:0".parse().unwrap(), SocketMode::default()).unwrap();
         let address = |port: &BoundPort| port.address().unwrap().tcp().unwrap();
         let (http, grpc) = (port(), port());
         let (address, grpc_address) = (address(&http), address(&grpc));

@@ -3,6 +3,7 @@
 use std::time::{Duration, Instant};
 
 use switchyard_server::admin::ServerStatus;
+use switchyard_server::driver::PoolStatus;
 
 use super::super::binary::Process;
 use super::super::client::{Client, get};
@@ -10,10 +11,14 @@ use super::super::fixture::{APP, beat};
 use super::super::test_bed::{PATIENCE, Setup};
 use super::{ALIKE, Clients, blocking, ready, scheduler, two_workers, worker};
 
-async fn is_up(scheduler: &Process, worker: usize) -> bool {
+pub(super) async fn driver(scheduler: &Process) -> PoolStatus {
     let status = get(scheduler.admin, "/admin/v1/status").await;
-    let status: ServerStatus = serde_json::from_str(&status.text).unwrap();
-    status.pools[0].driver.workers[worker].up
+    let mut status: ServerStatus = serde_json::from_str(&status.text).unwrap();
+    status.pools.swap_remove(0).driver
+}
+
+async fn is_up(scheduler: &Process, worker: usize) -> bool {
+    driver(scheduler).await.workers[worker].up
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -58,9 +63,7 @@ async fn a_killed_worker_loses_no_request_and_serves_again_once_it_is_back() {
     tokio::time::sleep(Duration::from_millis(300)).await;
     clients.stop().await;
 
-    let status = get(scheduler.admin, "/admin/v1/status").await;
-    let status: ServerStatus = serde_json::from_str(&status.text).unwrap();
-    let driver = &status.pools[0].driver;
+    let driver = driver(&scheduler).await;
     assert_eq!((driver.imbalance, driver.live), (0, 0));
     assert_eq!(driver.accepted, driver.ended);
 }

@@ -205,7 +205,8 @@ fn slicing_scheduler(addresses: [SocketAddr; 2]) -> Process {
 }
 
 fn sliced(folder: &Path, addresses: [SocketAddr; 2]) -> String {
-    let text = config(folder, addresses, ALIKE);
+    let [a, b] = addresses.map(|at| format!("grpc://{at}"));
+    let text = config(folder, [&a, &b], ALIKE);
     let sliced = text.replace(r#"policy = "edf-fallback""#, SLICED);
     assert_ne!(text, sliced);
     // The one that can be cut.
