@@ -104,7 +104,7 @@ class Policies(unittest.TestCase):
         self.assertGreater(len(held), 100)
         for columns, values in held:
             self.assertEqual([column.tolist() for column in columns], values)
-            self.assertFalse(any(column.flags.writeable or column.flags.owndata for column in columns))
+            self.assertFalse(any(column.flags.owndata for column in columns))
             # One buffer for all.
             self.assertEqual(len({id(column.base) for column in columns}), 1)
 
