@@ -1,8 +1,9 @@
 //! A window, as Python reads it: the columns of the contract, with the values that a component is shown.
 //!
 //! All columns of a window are in one buffer, of which numpy's arrays are views. Filling it is the only copy:
-//! the scheduler fills its own columns again for the next window, and a policy may keep arrays longer.
-//! `python -m switchyard.policy` measures it.
+//! the scheduler fills its own columns again for the next window, and a policy may keep arrays longer. `cost` alone
+//! has a buffer of its own: few policies read it, and the scheduler has no such column.
+//! `python -m switchyard._window_speed` measures it.
 
 use std::borrow::Cow;
 
@@ -24,9 +25,13 @@ pub(crate) struct WindowView {
     id: u64,
     now_us: u64,
     because: Causes,
-    /// All columns.
+    /// All columns but `cost`.
     buffer: Py<PyBytes>,
     places: Vec<Place>,
+    /// Rows of the requests.
+    requests: usize,
+    /// One per row; empty while every request costs 1.
+    costs: Vec<f32>,
 }
 
 /// Where a column is in the buffer.
@@ -73,6 +78,9 @@ impl WindowView {
 
     /// A column, as `numpy.frombuffer` takes it.
     fn column<'py>(&self, py: Python<'py>, table: &str, name: &str) -> PyResult<View<'py>> {
+        if (table, name) == ("requests", "cost") {
+            return Ok(self.cost(py));
+        }
         let mut places = self.places.iter();
         let place = places.find(|place| place.name == name && place.table == table);
         let place =
@@ -87,6 +95,7 @@ impl WindowView {
 impl WindowView {
     pub(crate) fn new(py: Python<'_>, window: &Window) -> PyResult<Self> {
         let columns = Columns::of(window);
+        let costs = window.requests.costs_of_all();
         let buffer = PyBytes::new_with(py, columns.bytes, |buffer| {
             columns.fill(buffer);
             Ok(())
@@ -97,7 +106,20 @@ impl WindowView {
             because: window.because,
             buffer: buffer.unbind(),
             places: columns.places,
+            requests: window.len(),
+            costs: match window.requests.costs.is_empty() {
+                true => Vec::new(),
+                false => costs.map(|cost| cost.as_f64() as f32).collect(),
+            },
         })
+    }
+
+    fn cost<'py>(&self, py: Python<'py>) -> View<'py> {
+        let bytes = match self.costs.is_empty() {
+            true => PyBytes::new(py, bytemuck::cast_slice(&vec![1_f32; self.requests])),
+            false => PyBytes::new(py, bytemuck::cast_slice(&self.costs)),
+        };
+        (bytes, f32::KIND, self.requests, 0)
     }
 }
 
@@ -127,8 +149,6 @@ impl<'a> Columns<'a> {
         self.lent(table, "deadline_us", &requests.deadline);
         self.lent(table, "priority", &requests.priority);
         self.lent(table, "min_accuracy", &requests.min_accuracy);
-        let costs = requests.costs_of_all();
-        self.derived(table, "cost", costs.map(|cost| cost.as_f64() as f32));
         self.lent("evidence", "index", &requests.evidence_index);
         self.lent("evidence", "counts", &requests.evidence_counts);
         let (table, progress) = ("progress", &requests.progress);
@@ -192,10 +212,9 @@ impl<'a> Columns<'a> {
         name: &'static str,
         values: impl Iterator<Item = T>,
     ) {
-        let mut bytes = Vec::new();
-        values.for_each(|value| bytes.extend_from_slice(bytemuck::bytes_of(&value)));
-        let rows = bytes.len() / size_of::<T>();
-        self.place(table, name, T::KIND, rows, Cow::Owned(bytes));
+        let values: Vec<T> = values.collect();
+        let bytes = bytemuck::cast_slice::<T, u8>(&values).to_vec();
+        self.place(table, name, T::KIND, values.len(), Cow::Owned(bytes));
     }
 
     fn place(

@@ -23,7 +23,7 @@ _SLOT_US = 20_000
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(prog="python -m switchyard.policy", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m switchyard._window_speed", description=__doc__)
     parser.add_argument("--pending", type=int, nargs="+", default=[10, 100, 1_000, 10_000], help="pending requests [default: %(default)s]")
     parser.add_argument("--rounds", type=int, default=20, help="alternate measurements of each way [default: %(default)s]")
     args = parser.parse_args()
@@ -55,3 +55,7 @@ def times(pending: int, rounds: int) -> tuple[int, float, float]:
     both = [(timed(len), timed(np.copy)) for _ in range(rounds)]
     views, copies = zip(*both)
     return rows, statistics.median(views), statistics.median(copies)
+
+
+if __name__ == "__main__":
+    main()

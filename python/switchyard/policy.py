@@ -11,7 +11,7 @@
 
     switchyard.simulate(profile, "poisson:200", [PythonPolicy("fifo", Fifo), "fcfs"])
 
-`python -m switchyard.policy` prints the time to read a window.
+`python -m switchyard._window_speed` prints the time to read a window.
 """
 
 from __future__ import annotations
@@ -234,13 +234,3 @@ class Window:
     def slowdown(self) -> np.ndarray:
         """Observed over profiled latency of each kind of workers; empty while predictions keep to the profile."""
         return _Table(self._native, "kinds").slowdown
-
-
-def _main() -> None:
-    from ._window_speed import main
-
-    main()
-
-
-if __name__ == "__main__":
-    _main()

@@ -90,7 +90,7 @@ class Policies(unittest.TestCase):
         def keeping(catalog):
             def schedule(window):
                 first = not held
-                columns = [getattr(window.requests, name) for name in ["id", "app", "arrival_us", "cost"]]
+                columns = [getattr(window.requests, name) for name in ["id", "app", "arrival_us"]]
                 columns += [window.workers.busy_until_us, window.workers.up, window.arrival_rate, window.slowdown]
                 held.append((columns, [column.tolist() for column in columns]))
                 if first:
@@ -109,7 +109,7 @@ class Policies(unittest.TestCase):
             self.assertEqual(len({id(column.base) for column in columns}), 1)
 
     def test_the_command_prints_the_time_of_a_window(self):
-        words = [sys.executable, "-m", "switchyard.policy", "--pending", "50", "--rounds", "1"]
+        words = [sys.executable, "-m", "switchyard._window_speed", "--pending", "50", "--rounds", "1"]
         printed = subprocess.run(words, stdout=subprocess.PIPE, text=True, check=True).stdout
         self.assertRegex(printed, r"^\d+ pending: \d+\.\d us a window as views, \d+\.\d us as copies, ratio \d+\.\d\d$")
 
