@@ -1,5 +1,6 @@
 //! A checked request and its runs.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use switchyard_core::time::Micros;
@@ -124,10 +125,9 @@ impl Prepared {
         let mut all = ColumnTable::default();
         for point in &self.points {
             let of_point = self.run_point(point, &|| (), &[kind])?;
-            of_point
-                .tables
-                .into_iter()
-                .for_each(|rows| all.append(rows));
+            for rows in of_point.tables {
+                all.append(rows);
+            }
         }
         Ok(all)
     }
@@ -141,10 +141,12 @@ impl Prepared {
     ) -> Result<PointRuns, InputError> {
         let timed = self.contenders.list.iter().map(contenders::timed);
         let (timed, overheads): (Vec<_>, Vec<_>) = timed.unzip();
-        let mut point = point.clone();
-        point.scenario.scheduler.tells_decisions |= kinds.contains(&RowKind::Windows);
+        let mut point = Cow::Borrowed(point);
+        if kinds.contains(&RowKind::Windows) {
+            point.to_mut().scenario.scheduler.tells_decisions = true;
+        }
         let collector = |point: &SweepPoint| RowCollectors::new(kinds, &point.scenario.catalog);
-        let (at, seeds) = (std::slice::from_ref(&point), &self.request.seeds);
+        let (at, seeds) = (std::slice::from_ref(point.as_ref()), &self.request.seeds);
         let ran = sweep_observed(at, &timed, seeds, progress, collector);
         let (outcomes, collected) = ran.map_err(InputError::new)?;
         let policies = self.contenders.list.iter();

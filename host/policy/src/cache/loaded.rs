@@ -1,5 +1,5 @@
-//! Compiled components that stay in memory. Reading one from a folder takes longer the larger it is, and a
-//! component with an interpreter takes as long as thousands of windows of another one.
+//! Compiled components that stay in memory. Reading the code of a component in Python from a folder takes tens
+//! of milliseconds, once for each run of a simulation.
 
 use std::collections::VecDeque;
 use std::fmt;
