@@ -63,8 +63,10 @@ def main() -> None:
     result = switchyard.simulate(PROFILE, WORKLOAD, policies, policies_dir=args.out, seeds=range(101, 111), **OPTIONS)
     for name, metrics in result.summary().items():
         print(f"{name}: {100 * metrics['violation_ratio']['mean']:.2f} % not in time, utility {metrics['utility']['mean']:.4f}")
-    for difference in result.compare("untrained"):
-        print(difference["policy"], {name: value for name, value in difference["metrics"].items() if name == "utility"} if "metrics" in difference else difference)
+    [trained] = result.compare("untrained")
+    [utility] = [effect for effect in trained["effects"] if effect["metric"] == "utility"]
+    difference = utility["difference"]
+    print(f"utility {difference['mean']:+.4f} ± {difference['half_width']:.4f} (95 %, {difference['runs']} seeds): {utility['verdict']}")
 
 
 main()

@@ -143,8 +143,8 @@ impl CatalogView {
 }
 
 impl CatalogView {
-    pub(crate) fn new(catalog: &Catalog) -> Self {
-        Self(Arc::new(catalog.clone()))
+    pub(crate) fn of(catalog: Arc<Catalog>) -> Self {
+        Self(catalog)
     }
 }
 

@@ -1,9 +1,8 @@
 //! Environments of Gymnasium: runs of one scenario whose actions and observations are numbers.
 
-use std::sync::{Mutex, PoisonError};
+use std::sync::Arc;
 
 use pyo3::prelude::*;
-use pyo3::types::PyByteArray;
 use switchyard_core::catalog::Catalog;
 use switchyard_core::ids::{ExitId, RequestId, VariantId, WorkerId};
 use switchyard_core::plan::{Dispatch, Plan};
@@ -16,21 +15,20 @@ use switchyard_sim::stepped::Stepped;
 use crate::catalog::CatalogView;
 use crate::error::{refused, wrong};
 use crate::options::Options;
+use crate::slots::{self, Slot, SlotRuns, Slots};
 use crate::stepped::{EndCounter, scenario};
 
 /// Past the end of any queue: the end.
 const LAST: u32 = u32::MAX;
 
-/// Numbers about a slot: requests in time, late, without an answer; the time in microseconds; the bits of the reward.
-const SLOT_NUMBERS: usize = 5;
-
 /// Runs of one scenario, each at the start of a slot.
 #[pyclass(frozen, module = "switchyard._native")]
-pub(crate) struct Environments {
+pub(crate) struct Environments(Slots<Scheduling>);
+
+/// A variant is chosen for each idle worker.
+struct Scheduling {
     scenario: Scenario,
     slot: Micros,
-    /// None before the first reset.
-    runs: Mutex<Vec<Option<Environment>>>,
 }
 
 /// One run.
@@ -47,112 +45,89 @@ impl Environments {
     #[new]
     fn new(py: Python<'_>, options: Options, slot_us: u64, count: usize) -> PyResult<Self> {
         py.detach(|| {
-            Ok(Self {
+            let scheduling = Scheduling {
                 scenario: scenario(&options)?,
                 slot: Micros(slot_us),
-                runs: Mutex::new((0..count).map(|_| None).collect()),
-            })
+            };
+            Ok(Self(Slots::new(scheduling, count)))
         })
     }
 
     #[getter]
     fn catalog(&self) -> CatalogView {
-        CatalogView::new(&self.scenario.catalog)
+        CatalogView::of(Arc::clone(&self.0.of.scenario.catalog))
     }
 
     #[getter]
     fn duration_us(&self) -> u64 {
-        self.scenario.duration.0
+        self.0.of.scenario.duration.0
     }
 
     /// Numbers of an observation.
     #[getter]
     fn observation_size(&self) -> usize {
-        observation_size(&self.scenario.catalog)
+        self.0.of.observation_size()
     }
 
-    /// Decides the slot of each run and goes to the next one; `resets` are runs, each with a seed, that
-    /// begin again instead. `actions` are 64-bit integers, one per worker of each run. Returns observations
-    /// as 32-bit floats, and five 64-bit numbers per run: requests in time, late, without an answer; the
-    /// time; the reward as a float.
+    /// As [`Slots::step`]; `actions` are 64-bit integers, one per worker of each run.
     fn step<'py>(
         &self,
         py: Python<'py>,
         actions: &[u8],
         resets: Vec<(usize, u64)>,
-    ) -> PyResult<(Bound<'py, PyByteArray>, Bound<'py, PyByteArray>)> {
-        let actions: Vec<i64> = bytemuck::pod_collect_to_vec(actions);
-        let (observations, slots) = py.detach(|| self.advance(&actions, &resets))?;
-        let bytes = |values: &[u8]| PyByteArray::new(py, values);
-        Ok((
-            bytes(bytemuck::cast_slice(&observations)),
-            bytes(bytemuck::cast_slice(&slots)),
-        ))
+    ) -> PyResult<slots::Stepped<'py>> {
+        self.0.step(py, actions, &resets)
     }
 }
 
-// === impl Environments ===
+// === impl Scheduling ===
 
-impl Environments {
-    /// Observations, and the numbers of the slots.
-    fn advance(&self, actions: &[i64], resets: &[(usize, u64)]) -> PyResult<(Vec<f32>, Vec<u64>)> {
+impl SlotRuns for Scheduling {
+    type Run = Environment;
+    type Number = i64;
+
+    fn action_size(&self) -> usize {
+        self.scenario.catalog.workers.len()
+    }
+
+    fn observation_size(&self) -> usize {
         let catalog = &self.scenario.catalog;
-        let workers = catalog.workers.len();
-        let mut runs = self.runs.lock().unwrap_or_else(PoisonError::into_inner);
-        let count = runs.len();
-        if actions.len() != count * workers {
-            let given = actions.len();
-            let reason = format!("{given} numbers, must be {workers} for each of {count} runs");
-            return Err(wrong("action", reason));
-        }
-        let mut observations = Vec::with_capacity(count * observation_size(catalog));
-        let mut slots = Vec::with_capacity(count * SLOT_NUMBERS);
-        for (at, run) in runs.iter_mut().enumerate() {
-            let reset = resets.iter().find(|(which, _)| *which == at);
-            if let Some(&(_, seed)) = reset {
-                *run = Some(self.begin(seed)?);
-            }
-            let Some(run) = run else {
-                return Err(wrong("step", "has no run; call reset first"));
-            };
-            if reset.is_none() {
-                run.step(catalog, &actions[at * workers..][..workers])?;
-            }
-            let (in_time, late, unanswered) = run.run.observer_mut().take();
-            let window = run.run.window();
-            slots.extend([in_time, late, unanswered, window.now.0]);
-            let reward = in_time as f64 - late as f64 - unanswered as f64;
-            slots.push(reward.to_bits());
-            observe(catalog, window, &mut observations);
-        }
-        Ok((observations, slots))
+        3 * catalog.apps.len() + 2 * catalog.workers.len()
     }
 
     fn begin(&self, seed: u64) -> PyResult<Environment> {
         let wants = WindowFields::default();
-        let run = Stepped::try_new(
-            &self.scenario,
-            self.slot,
-            wants,
-            seed,
-            EndCounter::default(),
-        );
+        let counter = EndCounter::default();
+        let run = Stepped::try_new(&self.scenario, self.slot, wants, seed, counter);
         Ok(Environment {
             run: run.map_err(refused)?,
             plan: Plan::default(),
             taken: Vec::new(),
         })
     }
+
+    fn step(&self, run: &mut Environment, action: &[i64]) -> PyResult<()> {
+        run.decide(&self.scenario.catalog, action)?;
+        run.run.step(&mut run.plan).map_err(refused)
+    }
+
+    fn observe(&self, run: &mut Environment, observations: &mut Vec<f32>) -> Slot {
+        let (in_time, late, unanswered) = run.run.observer_mut().take();
+        let window = run.run.window();
+        observe(&self.scenario.catalog, window, observations);
+        Slot {
+            in_time,
+            late,
+            unanswered,
+            now_us: window.now.0,
+            reward: in_time as f64 - late as f64 - unanswered as f64,
+        }
+    }
 }
 
 // === impl Environment ===
 
 impl Environment {
-    fn step(&mut self, catalog: &Catalog, action: &[i64]) -> PyResult<()> {
-        self.decide(catalog, action)?;
-        self.run.step(&mut self.plan).map_err(refused)
-    }
-
     /// For each idle worker the oldest requests of its variant's app that no worker before it has.
     fn decide(&mut self, catalog: &Catalog, action: &[i64]) -> PyResult<()> {
         let window = self.run.window();
@@ -202,10 +177,6 @@ impl Environment {
         }
         Ok(())
     }
-}
-
-fn observation_size(catalog: &Catalog) -> usize {
-    3 * catalog.apps.len() + 2 * catalog.workers.len()
 }
 
 /// Of each app pending requests, the least time to a deadline (its SLO without one) and the arrivals per

@@ -4,7 +4,7 @@
 //! - `options`: the inputs, from Python; `compiled`: components, kept between calls; `simulation`: runs and
 //!   their results
 //! - `policy`: policies in Python; `stepped`: runs that Python decides; `environments`, `router`: runs for
-//!   Gymnasium; `catalog`, `window`, `plan`: inputs and decisions
+//!   Gymnasium, all in `slots`; `catalog`, `window`, `plan`: inputs and decisions
 //! - `files`: profiles and recordings
 //! - `buffers`: columns for Python; `error`: the module's exception; `interrupt`: Ctrl-C
 
@@ -22,6 +22,7 @@ mod plan;
 mod policy;
 mod router;
 mod simulation;
+mod slots;
 mod stepped;
 mod window;
 

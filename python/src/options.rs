@@ -1,6 +1,7 @@
 //! The inputs of a simulation, from Python.
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use pyo3::prelude::*;
 use switchyard_simulate::bundle::Bundle;
@@ -43,7 +44,10 @@ pub(crate) struct Options {
     percentile: String,
     late: Option<String>,
     latencies: Option<String>,
+    window_budget_ms: Option<u64>,
     cold: bool,
+    /// Tables that the first run keeps: requests, batches, windows.
+    pub(crate) keep: Vec<String>,
     /// Components that need not be compiled again.
     pub(crate) compiled: Option<Py<CompiledPolicies>>,
     /// Threads that run; 0: one per core.
@@ -123,6 +127,7 @@ impl Options {
             percentile: named("percentile", &self.percentile, words::percentile)?,
             late: parsed("late", self.late.as_ref(), words::late)?,
             latencies: parsed("latencies", self.latencies.as_ref(), words::latencies)?,
+            window_budget: self.window_budget_ms.map(Duration::from_millis),
             cold: self.cold,
             ..request
         })

@@ -107,7 +107,8 @@ impl Policy for Instance {
 
     fn configure(&mut self, catalog: &Catalog) -> Result<(), PolicyFault> {
         self.catalog = Arc::new(catalog.clone());
-        let made = Python::attach(|py| self.make.call1(py, (CatalogView::new(catalog),)));
+        let view = CatalogView::of(Arc::clone(&self.catalog));
+        let made = Python::attach(|py| self.make.call1(py, (view,)));
         self.schedule = Some(made.map_err(|error| self.failed(error))?);
         Ok(())
     }
@@ -120,7 +121,7 @@ impl Policy for Instance {
             return Err(PolicyFault::new(FaultKind::Failed, "has no catalog"));
         };
         let raw = Python::attach(|py| {
-            let made = schedule.call1(py, (WindowView::new(window),))?;
+            let made = schedule.call1(py, (WindowView::new(py, window)?,))?;
             made.extract::<Option<RawPlan>>(py)
         });
         if let Some(raw) = raw.map_err(|error| self.failed(error))? {
@@ -132,36 +133,42 @@ impl Policy for Instance {
 
 fn triggers(name: &str, words: &[String]) -> PyResult<Triggers> {
     let mut on = Triggers::default();
-    for word in words {
-        match word.as_str() {
-            "arrival" => on.arrival = true,
-            "worker-idle" => on.worker_idle = true,
-            "completion" => on.completion = true,
-            "evidence" => on.evidence = true,
-            _ => {
-                let reason =
-                    format!("`{word}`, must be arrival, worker-idle, completion or evidence");
-                return Err(wrong(&format!("policies: {name}: on"), reason));
-            }
-        }
-    }
+    let known = [
+        ("arrival", &mut on.arrival),
+        ("worker-idle", &mut on.worker_idle),
+        ("completion", &mut on.completion),
+        ("evidence", &mut on.evidence),
+    ];
+    set(&format!("policies: {name}: on"), words, known)?;
     Ok(on)
 }
 
 fn fields(name: &str, words: &[String]) -> PyResult<WindowFields> {
     let mut wants = WindowFields::default();
+    let known = [
+        ("evidence", &mut wants.evidence),
+        ("completions", &mut wants.completions),
+        ("placed", &mut wants.placed),
+        ("residents", &mut wants.residents),
+    ];
+    set(&format!("policies: {name}: wants"), words, known)?;
+    Ok(wants)
+}
+
+/// Sets the flags of these words.
+fn set<const N: usize>(
+    field: &str,
+    words: &[String],
+    mut known: [(&str, &mut bool); N],
+) -> PyResult<()> {
     for word in words {
-        match word.as_str() {
-            "evidence" => wants.evidence = true,
-            "completions" => wants.completions = true,
-            "placed" => wants.placed = true,
-            "residents" => wants.residents = true,
-            _ => {
-                let reason =
-                    format!("`{word}`, must be evidence, completions, placed or residents");
-                return Err(wrong(&format!("policies: {name}: wants"), reason));
+        match known.iter_mut().find(|(name, _)| name == word) {
+            Some((_, flag)) => **flag = true,
+            None => {
+                let names = known.each_ref().map(|(name, _)| *name).join(", ");
+                return Err(wrong(field, format!("`{word}`, must be one of {names}")));
             }
         }
     }
-    Ok(wants)
+    Ok(())
 }

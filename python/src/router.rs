@@ -1,12 +1,12 @@
 //! Environments of Gymnasium with the slots of the PPO router: the shares of an app's arrivals, instance by
 //! instance. Observations are those of the policy `ppo-router`, and their networks its weights.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use ppo_router_net::meta::FORMAT;
 use ppo_router_net::{InstanceState, Kind, Layout, Meta, Network, Observer, SlotState};
 use pyo3::prelude::*;
-use pyo3::types::{PyByteArray, PyBytes};
+use pyo3::types::PyBytes;
 use switchyard_core::catalog::Catalog;
 use switchyard_core::event::Reply;
 use switchyard_core::ids::{AppId, VariantId, WorkerId};
@@ -21,16 +21,18 @@ use switchyard_sim::stepped::Stepped;
 use crate::catalog::CatalogView;
 use crate::error::{refused, wrong};
 use crate::options::Options;
+use crate::slots::{self, Slot, SlotRuns, Slots};
 use crate::stepped::scenario;
 
 /// Runs of one scenario, each at the start of a slot.
 #[pyclass(frozen, module = "switchyard._native")]
-pub(crate) struct Routers {
+pub(crate) struct Routers(Slots<Routed>);
+
+/// The shares of an app's arrivals are chosen.
+struct Routed {
     scenario: Scenario,
     slot: Micros,
     routing: Routing,
-    /// None before the first reset.
-    runs: Mutex<Vec<Option<RouterRun>>>,
 }
 
 /// The routed app and its instances.
@@ -84,46 +86,39 @@ impl Routers {
     ) -> PyResult<Self> {
         py.detach(|| {
             let scenario = scenario(&options)?;
-            Ok(Self {
+            let routed = Routed {
                 routing: Routing::try_new(&scenario.catalog, &router)?,
                 scenario,
                 slot: Micros(slot_us),
-                runs: Mutex::new((0..count).map(|_| None).collect()),
-            })
+            };
+            Ok(Self(Slots::new(routed, count)))
         })
     }
 
     #[getter]
     fn catalog(&self) -> CatalogView {
-        CatalogView::new(&self.scenario.catalog)
+        CatalogView::of(Arc::clone(&self.0.of.scenario.catalog))
     }
 
     #[getter]
     fn duration_us(&self) -> u64 {
-        self.scenario.duration.0
+        self.0.of.scenario.duration.0
     }
 
     /// Numbers of an observation.
     #[getter]
     fn observation_size(&self) -> usize {
-        self.routing.layout.width()
+        self.0.of.observation_size()
     }
 
-    /// As of `Environments`; `actions` are 32-bit floats, one per instance of each run, whose softmax are the
-    /// shares.
+    /// As [`Slots::step`]; `actions` are 32-bit floats, one per instance of each run, whose softmax are the shares.
     fn step<'py>(
         &self,
         py: Python<'py>,
         actions: &[u8],
         resets: Vec<(usize, u64)>,
-    ) -> PyResult<(Bound<'py, PyByteArray>, Bound<'py, PyByteArray>)> {
-        let actions: Vec<f32> = bytemuck::pod_collect_to_vec(actions);
-        let (observations, slots) = py.detach(|| self.advance(&actions, &resets))?;
-        let bytes = |values: &[u8]| PyByteArray::new(py, values);
-        Ok((
-            bytes(bytemuck::cast_slice(&observations)),
-            bytes(bytemuck::cast_slice(&slots)),
-        ))
+    ) -> PyResult<slots::Stepped<'py>> {
+        self.0.step(py, actions, &resets)
     }
 
     /// The file of a network for `ppo-router`: per layer the weights, input by input, and the biases.
@@ -135,56 +130,24 @@ impl Routers {
         seed: u64,
         command: String,
     ) -> PyResult<Bound<'py, PyBytes>> {
-        let meta = self.meta(&layers, workload, seed, command);
+        let meta = self.0.of.meta(&layers, workload, seed, command);
         let network = Network::try_new(meta, layers).map_err(refused)?;
         Ok(PyBytes::new(py, &network.to_bytes().map_err(refused)?))
     }
 }
 
-// === impl Routers ===
+// === impl Routed ===
 
-impl Routers {
-    /// Observations, and the numbers of the slots.
-    fn advance(&self, actions: &[f32], resets: &[(usize, u64)]) -> PyResult<(Vec<f32>, Vec<u64>)> {
-        let instances = self.routing.instances.len();
-        let mut runs = self.runs.lock().unwrap_or_else(PoisonError::into_inner);
-        let count = runs.len();
-        if actions.len() != count * instances {
-            let given = actions.len();
-            let reason = format!("{given} numbers, must be {instances} for each of {count} runs");
-            return Err(wrong("action", reason));
-        }
-        if let Some(at) = actions.iter().position(|number| !number.is_finite()) {
-            let reason = format!("{}, must be a finite number", actions[at]);
-            return Err(wrong(
-                &format!("action: instance {}", at % instances),
-                reason,
-            ));
-        }
-        let mut observations = Vec::with_capacity(count * self.routing.layout.width());
-        let mut slots = Vec::new();
-        for (at, run) in runs.iter_mut().enumerate() {
-            let reset = resets.iter().find(|(which, _)| *which == at);
-            if let Some(&(_, seed)) = reset {
-                *run = Some(self.begin(seed)?);
-            }
-            let Some(run) = run else {
-                return Err(wrong("step", "has no run; call reset first"));
-            };
-            if reset.is_none() {
-                let action = &actions[at * instances..][..instances];
-                self.routing
-                    .route(&self.scenario.catalog, action, &mut run.plan);
-                run.run.step(&mut run.plan).map_err(refused)?;
-            }
-            let ended = run.run.observer_mut().take();
-            let window = run.run.window();
-            slots.extend([ended.in_time, ended.late, ended.unanswered, window.now.0]);
-            slots.push(ended.reward().to_bits());
-            let ended = ended.in_time + ended.late + ended.unanswered;
-            observations.extend_from_slice(self.routing.observe(window, ended, &mut run.observer));
-        }
-        Ok((observations, slots))
+impl SlotRuns for Routed {
+    type Run = RouterRun;
+    type Number = f32;
+
+    fn action_size(&self) -> usize {
+        self.routing.instances.len()
+    }
+
+    fn observation_size(&self) -> usize {
+        self.routing.layout.width()
     }
 
     fn begin(&self, seed: u64) -> PyResult<RouterRun> {
@@ -201,6 +164,33 @@ impl Routers {
         })
     }
 
+    fn step(&self, run: &mut RouterRun, action: &[f32]) -> PyResult<()> {
+        if let Some(at) = action.iter().position(|number| !number.is_finite()) {
+            let reason = format!("{}, must be a finite number", action[at]);
+            return Err(wrong(&format!("action: instance {at}"), reason));
+        }
+        let catalog = &self.scenario.catalog;
+        self.routing.route(catalog, action, &mut run.plan);
+        run.run.step(&mut run.plan).map_err(refused)
+    }
+
+    fn observe(&self, run: &mut RouterRun, observations: &mut Vec<f32>) -> Slot {
+        let ended = run.run.observer_mut().take();
+        let window = run.run.window();
+        let count = ended.in_time + ended.late + ended.unanswered;
+        let numbers = self.routing.observe(window, count, &mut run.observer);
+        observations.extend_from_slice(numbers);
+        Slot {
+            in_time: ended.in_time,
+            late: ended.late,
+            unanswered: ended.unanswered,
+            now_us: window.now.0,
+            reward: ended.reward(),
+        }
+    }
+}
+
+impl Routed {
     fn meta(
         &self,
         layers: &[(Vec<f32>, Vec<f32>)],

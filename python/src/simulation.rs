@@ -1,7 +1,7 @@
 //! Runs and their results.
 
 use std::path::PathBuf;
-use std::sync::{Arc, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use pyo3::prelude::*;
 use pyo3::types::PyList;
@@ -9,6 +9,7 @@ use rayon::{ThreadPool, ThreadPoolBuilder};
 use switchyard_sim::report::{self, ReportData};
 use switchyard_simulate::bundle::Bundle;
 use switchyard_simulate::observed::RowKind;
+use switchyard_simulate::tables::ColumnTable;
 use switchyard_simulate::{Prepared, figure};
 
 use crate::buffers;
@@ -25,6 +26,8 @@ const SEEDS_MIN: usize = 3;
 pub(crate) struct Simulation {
     prepared: Prepared,
     data: ReportData,
+    /// Tables of the runs that made the data, until they are asked for.
+    kept: Mutex<Vec<(RowKind, ColumnTable)>>,
     failed: FirstException,
     cancelled: Cancelled,
     threads: usize,
@@ -34,6 +37,8 @@ pub(crate) struct Simulation {
 #[pyfunction]
 pub(crate) fn simulate(py: Python<'_>, options: Options) -> PyResult<Simulation> {
     let request = options.request()?;
+    let kinds = options.keep.iter().map(|kind| row_kind("keep", kind));
+    let kinds: Vec<RowKind> = kinds.collect::<PyResult<_>>()?;
     let (command, threads) = (options.command, options.threads);
     let (cancelled, failed) = (Cancelled::default(), FirstException::default());
     let compiled = options.compiled.as_ref();
@@ -42,7 +47,7 @@ pub(crate) fn simulate(py: Python<'_>, options: Options) -> PyResult<Simulation>
     let own = own.map(|policy| Ok((policy.position, policy.contender(&failed)?)));
     let own: Vec<_> = own.collect::<PyResult<_>>()?;
     let progress = Progress::new(options.progress);
-    let (prepared, data) = detached(py, &cancelled, &progress, || {
+    let (prepared, data, tables) = detached(py, &cancelled, &progress, || {
         let prepared = match compiled {
             Some(loader) => Prepared::with_loader(request, loader),
             None => Prepared::try_new(request),
@@ -56,13 +61,16 @@ pub(crate) fn simulate(py: Python<'_>, options: Options) -> PyResult<Simulation>
             *contender = cancellable(contender, &cancelled);
         }
         progress.begin(prepared.runs());
-        let data = pool(threads)?.install(|| prepared.run(command, &|| progress.advance()));
+        let advance = || progress.advance();
+        let ran = pool(threads)?.install(|| prepared.run_with_rows(command, &advance, &kinds));
         raised(&failed)?;
-        Ok((prepared, data.map_err(refused)?))
+        let (data, tables) = ran.map_err(refused)?;
+        Ok((prepared, data, tables))
     })?;
     Ok(Simulation {
         prepared,
         data,
+        kept: Mutex::new(kinds.into_iter().zip(tables).collect()),
         failed,
         cancelled,
         threads,
@@ -130,22 +138,32 @@ impl Simulation {
         py.detach(|| figure::figure(&self.data))
     }
 
-    /// A row per request, batch or window, from the same runs once more.
+    /// A row per request, batch or window: those that were kept, otherwise from the same runs once more.
     fn rows<'py>(&self, py: Python<'py>, kind: &str) -> PyResult<Bound<'py, PyList>> {
-        let kind = match kind {
-            "requests" => RowKind::Requests,
-            "batches" => RowKind::Batches,
-            "windows" => RowKind::Windows,
-            other => {
-                let reason = format!("`{other}`, must be requests, batches or windows");
-                return Err(wrong("rows", reason));
-            }
-        };
+        let kind = row_kind("rows", kind)?;
+        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(at) = kept.iter().position(|(known, _)| *known == kind) {
+            let (_, table) = kept.swap_remove(at);
+            return buffers::columns(py, table);
+        }
+        drop(kept);
         let table = detached(py, &self.cancelled, &Progress::default(), || {
             let rows = pool(self.threads)?.install(|| self.prepared.rows(kind));
             raised(&self.failed)?;
             rows.map_err(refused)
         })?;
         buffers::columns(py, table)
+    }
+}
+
+fn row_kind(field: &str, name: &str) -> PyResult<RowKind> {
+    match name {
+        "requests" => Ok(RowKind::Requests),
+        "batches" => Ok(RowKind::Batches),
+        "windows" => Ok(RowKind::Windows),
+        other => {
+            let reason = format!("`{other}`, must be requests, batches or windows");
+            Err(wrong(field, reason))
+        }
     }
 }

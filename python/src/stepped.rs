@@ -1,6 +1,6 @@
 //! A run that Python decides slot by slot.
 
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use pyo3::prelude::*;
 use switchyard_core::catalog::Catalog;
@@ -25,7 +25,7 @@ pub(crate) type Ends = (u64, u64, u64);
 /// A run between two slots.
 #[pyclass(frozen, module = "switchyard._native")]
 pub(crate) struct SteppedRun {
-    catalog: Catalog,
+    catalog: Arc<Catalog>,
     duration_us: u64,
     /// None once the run has ended.
     running: Mutex<Option<Stepped<EndCounter>>>,
@@ -91,7 +91,7 @@ impl SteppedRun {
                 EndCounter::default(),
             );
             Ok(Self {
-                catalog: scenario.catalog.as_ref().clone(),
+                catalog: Arc::clone(&scenario.catalog),
                 duration_us: scenario.duration.0,
                 running: Mutex::new(Some(begun.map_err(refused)?)),
             })
@@ -100,7 +100,7 @@ impl SteppedRun {
 
     #[getter]
     fn catalog(&self) -> CatalogView {
-        CatalogView::new(&self.catalog)
+        CatalogView::of(Arc::clone(&self.catalog))
     }
 
     #[getter]
@@ -109,19 +109,18 @@ impl SteppedRun {
     }
 
     /// The window of the slot that begins.
-    fn window(&self) -> PyResult<WindowView> {
-        self.with(|run| Ok(WindowView::new(run.window())))
+    fn window(&self, py: Python<'_>) -> PyResult<WindowView> {
+        self.with(|run| WindowView::new(py, run.window()))
     }
 
     /// Decides the slot and runs to the next one. Returns its window, and the requests that ended.
     fn step(&self, py: Python<'_>, plan: RawPlan) -> PyResult<(WindowView, Ends)> {
         let mut decided = Plan::default();
         plan.fill(&self.catalog, &mut decided);
-        py.detach(|| {
-            self.with(|run| {
-                run.step(&mut decided).map_err(refused)?;
-                Ok((WindowView::new(run.window()), run.observer_mut().take()))
-            })
+        py.detach(|| self.with(|run| run.step(&mut decided).map_err(refused)))?;
+        self.with(|run| {
+            let window = WindowView::new(py, run.window())?;
+            Ok((window, run.observer_mut().take()))
         })
     }
 

@@ -1,29 +1,59 @@
 //! A window, as Python reads it: the columns of the contract, with the values that a component is shown.
+//!
+//! All columns of a window are in one buffer, of which numpy's arrays are views. Filling it is the only copy:
+//! the scheduler fills its own columns again for the next window, and a policy may keep arrays longer. `cost` alone
+//! has a buffer of its own: few policies read it, and the scheduler has no such column.
+//! `python -m switchyard._window_speed` measures it.
+
+use std::borrow::Cow;
 
 use pyo3::prelude::*;
-use pyo3::types::PyByteArray;
-use switchyard_core::cost::Cost;
-use switchyard_core::window::{Completion, End, Requests, Window};
+use pyo3::types::PyBytes;
+use switchyard_core::window::{Causes, Completion, End, Window};
 
 use crate::error::wrong;
 
 /// No variant or exit.
 const NONE: u32 = u32::MAX;
 
+/// Every column begins at a multiple of this, the size of the largest number.
+const ALIGNMENT: usize = 8;
+
 /// The window of one call of a policy.
 #[pyclass(frozen, name = "Window", module = "switchyard._native")]
-pub(crate) struct WindowView(Window);
+pub(crate) struct WindowView {
+    id: u64,
+    now_us: u64,
+    because: Causes,
+    /// All columns but `cost`.
+    buffer: Py<PyBytes>,
+    places: Vec<Place>,
+    /// Rows of the requests.
+    requests: usize,
+    /// One per row; empty while every request costs 1.
+    costs: Vec<f32>,
+}
 
-/// The type for numpy, and the values.
-type Column<'py> = (&'static str, Bound<'py, PyByteArray>);
+/// Where a column is in the buffer.
+struct Place {
+    table: &'static str,
+    name: &'static str,
+    /// The type for numpy.
+    kind: &'static str,
+    rows: usize,
+    /// In bytes.
+    offset: usize,
+}
 
-/// Makes columns.
-struct Columns<'py>(Python<'py>);
+/// The arguments of `numpy.frombuffer`: buffer, type, rows, first byte.
+type View<'py> = (Bound<'py, PyBytes>, &'static str, usize, usize);
 
-impl WindowView {
-    pub(crate) fn new(window: &Window) -> Self {
-        Self(window.clone())
-    }
+/// Places columns, and keeps them until the buffer is filled.
+#[derive(Default)]
+struct Columns<'a> {
+    places: Vec<Place>,
+    values: Vec<Cow<'a, [u8]>>,
+    bytes: usize,
 }
 
 #[pymethods]
@@ -31,143 +61,211 @@ impl WindowView {
     /// Counts up from 1.
     #[getter]
     fn id(&self) -> u64 {
-        self.0.id
+        self.id
     }
 
     /// When it was opened.
     #[getter]
     fn now_us(&self) -> u64 {
-        self.0.now.0
+        self.now_us
     }
 
     /// Its causes.
     #[getter]
     fn because(&self) -> Vec<&'static str> {
-        let causes = self.0.because;
-        let named = [
-            (causes.periodic, "periodic"),
-            (causes.arrival, "arrival"),
-            (causes.worker_idle, "worker-idle"),
-            (causes.completion, "completion"),
-            (causes.evidence, "evidence"),
-            (causes.wake, "wake"),
-            (causes.changed, "changed"),
-            (causes.workers, "workers"),
-        ];
-        let held = named.into_iter().filter(|(holds, _)| *holds);
-        held.map(|(_, name)| name).collect()
+        self.because.names().collect()
     }
 
-    /// A column.
-    fn column<'py>(&self, py: Python<'py>, table: &str, name: &str) -> PyResult<Column<'py>> {
-        let (to, window) = (Columns(py), &self.0);
-        let made = match table {
-            "requests" => self.of_requests(&to, name),
-            "workers" => self.of_workers(&to, name),
-            "progress" => self.of_progress(&to, name),
-            "placed" => self.of_placed(&to, name),
-            "completions" => of_completions(&to, &window.completions, name),
-            "residents" => {
-                let held = window.residents.iter();
-                match name {
-                    "worker" => Some(to.u32s(held.map(|held| held.worker.0))),
-                    "variant" => Some(to.u32s(held.map(|held| held.variant.0))),
-                    _ => None,
-                }
-            }
-            "evidence" => match name {
-                "index" => Some(to.cast("u4", &window.requests.evidence_index)),
-                "counts" => Some(to.cast("u4", &window.requests.evidence_counts)),
-                _ => None,
-            },
-            "apps" if name == "arrival_rate" => Some(to.cast("f8", &window.arrival_rate)),
-            "kinds" if name == "slowdown" => {
-                let ratios = window.slowdown.iter().map(|slowdown| slowdown.ratio());
-                Some(to.cast("f8", &ratios.collect::<Vec<_>>()))
-            }
-            _ => None,
-        };
-        made.ok_or_else(|| wrong("window", format!("has no column {table}.{name}")))
+    /// A column, as `numpy.frombuffer` takes it.
+    fn column<'py>(&self, py: Python<'py>, table: &str, name: &str) -> PyResult<View<'py>> {
+        if (table, name) == ("requests", "cost") {
+            return Ok(self.cost(py));
+        }
+        let mut places = self.places.iter();
+        let place = places.find(|place| place.name == name && place.table == table);
+        let place =
+            place.ok_or_else(|| wrong("window", format!("has no column {table}.{name}")))?;
+        let buffer = self.buffer.bind(py).clone();
+        Ok((buffer, place.kind, place.rows, place.offset))
     }
 }
+
+// === impl WindowView ===
 
 impl WindowView {
-    fn of_requests<'py>(&self, to: &Columns<'py>, name: &str) -> Option<Column<'py>> {
-        let requests = &self.0.requests;
-        Some(match name {
-            "id" => to.cast("u8", &requests.id),
-            "app" => to.cast("u4", &requests.app),
-            "arrival_us" => to.cast("u8", &requests.arrival),
-            "deadline_us" => to.cast("u8", &requests.deadline),
-            "priority" => to.cast("u4", &requests.priority),
-            "min_accuracy" => to.cast("f4", &requests.min_accuracy),
-            "cost" => to.cast("f4", &costs(requests)),
-            _ => return None,
+    pub(crate) fn new(py: Python<'_>, window: &Window) -> PyResult<Self> {
+        let columns = Columns::of(window);
+        let costs = window.requests.costs_of_all();
+        let buffer = PyBytes::new_with(py, columns.bytes, |buffer| {
+            columns.fill(buffer);
+            Ok(())
+        })?;
+        Ok(Self {
+            id: window.id,
+            now_us: window.now.0,
+            because: window.because,
+            buffer: buffer.unbind(),
+            places: columns.places,
+            requests: window.len(),
+            costs: match window.requests.costs.is_empty() {
+                true => Vec::new(),
+                false => costs.map(|cost| cost.as_f64() as f32).collect(),
+            },
         })
     }
 
-    fn of_workers<'py>(&self, to: &Columns<'py>, name: &str) -> Option<Column<'py>> {
-        let workers = &self.0.workers;
-        // Components are shown `now` where a time has passed.
-        let from_now = |times: &[u64]| -> Vec<u64> {
-            let now = self.0.now.0;
-            times.iter().map(|&at| at.max(now)).collect()
+    fn cost<'py>(&self, py: Python<'py>) -> View<'py> {
+        let bytes = match self.costs.is_empty() {
+            true => PyBytes::new(py, bytemuck::cast_slice(&vec![1_f32; self.requests])),
+            false => PyBytes::new(py, bytemuck::cast_slice(&self.costs)),
         };
-        Some(match name {
-            "busy_until_us" => to.cast("u8", &from_now(&workers.busy_until)),
-            "free_at_us" => to.cast("u8", &from_now(&workers.free_at)),
-            "running_since_us" => to.cast("u8", &workers.running_since),
-            "running_variant" => to.cast("u4", &workers.running_variant),
-            "queued" => to.cast("u4", &workers.queued),
-            "parked" => to.cast("u4", &workers.parked),
-            "free_memory" => to.cast("u8", &workers.free_memory),
-            "up" => to.cast("u1", &workers.up),
-            "incarnation" => {
-                let lives = workers.up.iter().zip(&workers.incarnation);
-                to.u32s(lives.map(|(&up, &life)| if up == 0 { 0 } else { life }))
-            }
-            _ => return None,
-        })
-    }
-
-    fn of_progress<'py>(&self, to: &Columns<'py>, name: &str) -> Option<Column<'py>> {
-        let progress = self.0.requests.progress.iter();
-        Some(match name {
-            "index" => to.u32s(progress.map(|of| of.index)),
-            "worker" => to.u32s(progress.map(|of| of.worker.0)),
-            "variant" => to.u32s(progress.map(|of| of.variant.0)),
-            "stages_run" => to.u32s(progress.map(|of| of.stages_run)),
-            _ => return None,
-        })
-    }
-
-    fn of_placed<'py>(&self, to: &Columns<'py>, name: &str) -> Option<Column<'py>> {
-        let placed = &self.0.placed;
-        Some(match name {
-            "id" => to.cast("u8", &placed.id),
-            "app" => to.cast("u4", &placed.app),
-            "arrival_us" => to.cast("u8", &placed.arrival),
-            "deadline_us" => to.cast("u8", &placed.deadline),
-            "worker" => to.cast("u4", &placed.worker),
-            "variant" => to.cast("u4", &placed.variant),
-            "batch" => to.cast("u8", &placed.batch),
-            "state" => to.cast("u1", &placed.state),
-            _ => return None,
-        })
+        (bytes, f32::KIND, self.requests, 0)
     }
 }
 
-fn of_completions<'py>(to: &Columns<'py>, ended: &[Completion], name: &str) -> Option<Column<'py>> {
-    let ended = ended.iter();
-    Some(match name {
-        "id" => to.cast("u8", &ended.map(|end| end.id.0).collect::<Vec<_>>()),
-        "app" => to.u32s(ended.map(|end| end.app.0)),
-        "outcome" => to.cast("u1", &ended.map(|end| outcome(end.end)).collect::<Vec<_>>()),
-        "variant" => to.u32s(ended.map(|end| end.variant.map_or(NONE, |variant| variant.0))),
-        "exit" => to.u32s(ended.map(|end| end.exit.map_or(NONE, |exit| exit.0))),
-        "latency_us" => to.cast("u8", &ended.map(|end| end.latency.0).collect::<Vec<_>>()),
-        _ => return None,
-    })
+// === impl Columns ===
+
+impl<'a> Columns<'a> {
+    fn of(window: &'a Window) -> Self {
+        let mut to = Self::default();
+        to.add_requests(window);
+        to.add_workers(window);
+        to.add_placed(window);
+        to.add_completions(&window.completions);
+        let held = &window.residents;
+        to.derived("residents", "worker", held.iter().map(|of| of.worker.0));
+        to.derived("residents", "variant", held.iter().map(|of| of.variant.0));
+        to.lent("apps", "arrival_rate", &window.arrival_rate);
+        let ratios = window.slowdown.iter().map(|slowdown| slowdown.ratio());
+        to.derived("kinds", "slowdown", ratios);
+        to
+    }
+
+    fn add_requests(&mut self, window: &'a Window) {
+        let (table, requests) = ("requests", &window.requests);
+        self.lent(table, "id", &requests.id);
+        self.lent(table, "app", &requests.app);
+        self.lent(table, "arrival_us", &requests.arrival);
+        self.lent(table, "deadline_us", &requests.deadline);
+        self.lent(table, "priority", &requests.priority);
+        self.lent(table, "min_accuracy", &requests.min_accuracy);
+        self.lent("evidence", "index", &requests.evidence_index);
+        self.lent("evidence", "counts", &requests.evidence_counts);
+        let (table, progress) = ("progress", &requests.progress);
+        self.derived(table, "index", progress.iter().map(|of| of.index));
+        self.derived(table, "worker", progress.iter().map(|of| of.worker.0));
+        self.derived(table, "variant", progress.iter().map(|of| of.variant.0));
+        self.derived(table, "stages_run", progress.iter().map(|of| of.stages_run));
+    }
+
+    fn add_workers(&mut self, window: &'a Window) {
+        let (table, workers, now) = ("workers", &window.workers, window.now.0);
+        // Components are shown `now` where a time has passed.
+        let from_now = |times: &'a [u64]| times.iter().map(move |&at| at.max(now));
+        self.derived(table, "busy_until_us", from_now(&workers.busy_until));
+        self.derived(table, "free_at_us", from_now(&workers.free_at));
+        self.lent(table, "running_since_us", &workers.running_since);
+        self.lent(table, "running_variant", &workers.running_variant);
+        self.lent(table, "queued", &workers.queued);
+        self.lent(table, "parked", &workers.parked);
+        self.lent(table, "free_memory", &workers.free_memory);
+        self.lent(table, "up", &workers.up);
+        let lives = workers.up.iter().zip(&workers.incarnation);
+        let lives = lives.map(|(&up, &life)| if up == 0 { 0 } else { life });
+        self.derived(table, "incarnation", lives);
+    }
+
+    fn add_placed(&mut self, window: &'a Window) {
+        let (table, placed) = ("placed", &window.placed);
+        self.lent(table, "id", &placed.id);
+        self.lent(table, "app", &placed.app);
+        self.lent(table, "arrival_us", &placed.arrival);
+        self.lent(table, "deadline_us", &placed.deadline);
+        self.lent(table, "worker", &placed.worker);
+        self.lent(table, "variant", &placed.variant);
+        self.lent(table, "batch", &placed.batch);
+        self.lent(table, "state", &placed.state);
+    }
+
+    fn add_completions(&mut self, ended: &[Completion]) {
+        let table = "completions";
+        self.derived(table, "id", ended.iter().map(|of| of.id.0));
+        self.derived(table, "app", ended.iter().map(|of| of.app.0));
+        self.derived(table, "outcome", ended.iter().map(|of| outcome(of.end)));
+        let variants = ended.iter().map(|of| of.variant.map_or(NONE, |id| id.0));
+        self.derived(table, "variant", variants);
+        let exits = ended.iter().map(|of| of.exit.map_or(NONE, |id| id.0));
+        self.derived(table, "exit", exits);
+        self.derived(table, "latency_us", ended.iter().map(|of| of.latency.0));
+    }
+
+    /// A column of the scheduler.
+    fn lent<T: Number>(&mut self, table: &'static str, name: &'static str, values: &'a [T]) {
+        let bytes = Cow::Borrowed(bytemuck::cast_slice(values));
+        self.place(table, name, T::KIND, values.len(), bytes);
+    }
+
+    /// A column that the scheduler has in another shape.
+    fn derived<T: Number>(
+        &mut self,
+        table: &'static str,
+        name: &'static str,
+        values: impl Iterator<Item = T>,
+    ) {
+        let values: Vec<T> = values.collect();
+        let bytes = bytemuck::cast_slice::<T, u8>(&values).to_vec();
+        self.place(table, name, T::KIND, values.len(), Cow::Owned(bytes));
+    }
+
+    fn place(
+        &mut self,
+        table: &'static str,
+        name: &'static str,
+        kind: &'static str,
+        rows: usize,
+        bytes: Cow<'a, [u8]>,
+    ) {
+        self.places.push(Place {
+            table,
+            name,
+            kind,
+            rows,
+            offset: self.bytes,
+        });
+        self.bytes += bytes.len().next_multiple_of(ALIGNMENT);
+        self.values.push(bytes);
+    }
+
+    fn fill(&self, buffer: &mut [u8]) {
+        for (place, bytes) in self.places.iter().zip(&self.values) {
+            buffer[place.offset..][..bytes.len()].copy_from_slice(bytes);
+        }
+    }
+}
+
+/// A number, with its type for numpy.
+trait Number: bytemuck::NoUninit {
+    const KIND: &'static str;
+}
+
+impl Number for u8 {
+    const KIND: &'static str = "u1";
+}
+
+impl Number for u32 {
+    const KIND: &'static str = "u4";
+}
+
+impl Number for u64 {
+    const KIND: &'static str = "u8";
+}
+
+impl Number for f32 {
+    const KIND: &'static str = "f4";
+}
+
+impl Number for f64 {
+    const KIND: &'static str = "f8";
 }
 
 /// The position in `switchyard.policy.OUTCOMES`, as the contract lists them.
@@ -179,27 +277,5 @@ fn outcome(end: End) -> u8 {
         End::Dropped => 3,
         End::Failed => 4,
         End::Cancelled => 5,
-    }
-}
-
-fn costs(requests: &Requests) -> Vec<f32> {
-    let mut costs = vec![Cost::ONE.as_f64() as f32; requests.id.len()];
-    for cost in &requests.costs {
-        if let Some(at) = costs.get_mut(cost.index as usize) {
-            *at = cost.cost.as_f64() as f32;
-        }
-    }
-    costs
-}
-
-// === impl Columns ===
-
-impl<'py> Columns<'py> {
-    fn cast<T: bytemuck::NoUninit>(&self, kind: &'static str, values: &[T]) -> Column<'py> {
-        (kind, PyByteArray::new(self.0, bytemuck::cast_slice(values)))
-    }
-
-    fn u32s(&self, values: impl Iterator<Item = u32>) -> Column<'py> {
-        self.cast("u4", &values.collect::<Vec<_>>())
     }
 }

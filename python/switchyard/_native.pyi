@@ -26,7 +26,7 @@ class Window:
     id: int
     now_us: int
     because: list[str]
-    def column(self, table: str, name: str) -> tuple[str, bytearray]: ...
+    def column(self, table: str, name: str) -> tuple[bytes, str, int, int]: ...
 
 class SteppedRun:
     catalog: Catalog

@@ -8,19 +8,24 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from . import _plots
 from ._columns import Columns
 from ._native import Error, Simulation
 
 if TYPE_CHECKING:
     import pandas
     import pyarrow
+    from matplotlib.axes import Axes
 
 
 class Result:
     """Results of `simulate`.
 
-    `summary` has means over the seeds. `requests`, `batches` and `windows` have a row for each of them: the
-    first call runs the simulation again, which gives the same each time.
+    `summary` has means over the seeds. `requests`, `batches` and `windows` have a row for each of them: unless
+    `keep` named them, the first call runs the simulation again, which gives the same each time.
+
+    `plot` draws without another package; `plot_metric`, `plot_latency` and `plot_timeline` draw with matplotlib
+    (`pip install switchyard[plot]`) into `ax`, or into a new figure, and return the axes.
     """
 
     def __init__(self, native: Simulation) -> None:
@@ -140,6 +145,30 @@ class Result:
     def plot(self) -> Plot:
         """Late requests and accuracy of each policy, along the sweep if there is one."""
         return Plot(self._native.svg())
+
+    def plot_metric(self, metric: str = "violation_ratio", *, app: str | None = None, ax: Axes | None = None) -> Axes:
+        """Means of a metric with their 95 % confidence intervals: a point per policy, or a line along the sweep."""
+        return _plots.metric(self, metric, app, ax)
+
+    def plot_latency(
+        self, policy: str | None = None, *, point: str | None = None, app: str | None = None, ax: Axes | None = None
+    ) -> Axes:
+        """The share of all requests that were answered within a time, over all seeds: by default of each policy."""
+        return _plots.latency(self, policy, self._point(point), app, ax)
+
+    def plot_timeline(
+        self,
+        policy: str | None = None,
+        *,
+        point: str | None = None,
+        seed: int | None = None,
+        seconds: tuple[float, float] | None = None,
+        ax: Axes | None = None,
+    ) -> Axes:
+        """The batches of each worker, by app and variant, and the windows that were decided, of one run: by default of
+        the first policy and seed, and the first second.
+        """
+        return _plots.timeline(self, policy, self._point(point), seed, seconds or (0.0, 1.0), ax)
 
     def __repr__(self) -> str:
         names, seeds = ", ".join(self.policies), len(self.seeds)

@@ -29,12 +29,13 @@ _DEFAULTS: dict[str, Any] = {
     "percentile": "p95",
     "late": None,
     "latencies": None,
+    "window_budget_ms": None,
     "cold": False,
 }
 
 
 # Of the command.
-_SEEDS_MAX, _WORKERS_MAX = 1_000, 10_000
+_SEEDS_MAX, _WORKERS_MAX, _WINDOW_BUDGET_MAX_MS = 1_000, 10_000, 60_000
 
 _THREADS_MAX = 1_024
 
@@ -73,8 +74,10 @@ def simulate(
     percentile: str = "p95",
     late: str | None = None,
     latencies: str | None = None,
+    window_budget_ms: int | None = None,
     cold: bool = False,
     threads: int = 0,
+    keep: Iterable[str] = (),
     compiled: CompiledPolicies | None = None,
     progress: bool | Callable[[int, int], object] = False,
 ) -> Result:
@@ -84,6 +87,8 @@ def simulate(
     for bit. `seeds` is a number of runs with seeds from 1, or the seeds themselves. `workload` is a spec such
     as "poisson:400", the name of a JSON file, its contents as a dictionary, or a trace. `threads` is the number of
     threads that run, by default one per core; the interpreter's lock is free meanwhile.
+    `window_budget_ms` limits a window of components, but not of a `PythonPolicy`. `keep` names tables of the result,
+    "requests", "batches" or "windows", which are otherwise made by another run when they are asked for.
     `compiled` keeps compiled components between calls. `progress` shows a bar, or is called with the number of runs that
     are done and that of all runs.
 
@@ -102,11 +107,13 @@ def simulate(
         "percentile": percentile,
         "late": late,
         "latencies": latencies,
+        "window_budget_ms": window_budget_ms,
         "cold": cold,
     }
     options = inputs(profile, workload, numbers, **chosen)
     options["policies"] = [policy._parts() if isinstance(policy, Policy) else policy for policy in listed if not _own(policy)]
     options["python_policies"] = [policy._options(at) for at, policy in enumerate(listed) if _own(policy)]
+    options["keep"] = [keep] if isinstance(keep, str) else list(keep)
     options["threads"], options["compiled"] = whole("threads", threads, 0, _THREADS_MAX), compiled
     if not isinstance(progress, bool) and not callable(progress):
         raise Error(f"progress: {progress!r}, must be True, False or a function of two numbers")
@@ -185,6 +192,8 @@ def inputs(
     options = {**_DEFAULTS, **chosen}
     if options["workers"] is not None:
         whole("workers", options["workers"], 1, _WORKERS_MAX)
+    if options["window_budget_ms"] is not None:
+        whole("window_budget_ms", options["window_budget_ms"], 1, _WINDOW_BUDGET_MAX_MS)
     if options["seconds"] is not None and not isinstance(options["seconds"], (int, float)):
         raise Error(f"seconds: {options['seconds']!r}, must be a positive number")
     for name in ["config", "zoo", "policies_dir"]:
@@ -194,6 +203,7 @@ def inputs(
         "package": __file__,
         "command": "",
         "threads": 0,
+        "keep": [],
         "compiled": None,
         "progress": None,
         "profile": Path(profile),

@@ -157,19 +157,15 @@ class Evaluator:
         for case in cases:
             profile = reference_profile() if case.profile is None else case.profile
             options = {**case.options, "seeds": seeds, "threads": self._threads, "compiled": self._compiled}
+            # The rows of the feedback, without another run.
+            options["keep"] = [] if is_held_out else ["requests", "windows"]
             try:
                 results[case.name] = simulate(profile, case.workload, entered, **options)
             except Exception as error:
                 if not isinstance(entered, PythonPolicy):
                     raise
                 return _failed(error, seeds, is_held_out=is_held_out)
-        try:
-            return _score(results, is_held_out=is_held_out)
-        except Exception as error:
-            # The rows run a policy again.
-            if not isinstance(entered, PythonPolicy):
-                raise
-            return _failed(error, seeds, is_held_out=is_held_out)
+        return _score(results, is_held_out=is_held_out)
 
 
 @cache
@@ -205,7 +201,6 @@ def _score(results: Mapping[str, Result], *, is_held_out: bool) -> Score:
         worst = max(late, key=late.__getitem__)
         for name, result in results.items():
             lines.append(_feedback.totals(name, result))
-            # Rows take another run.
             if faults[name] or (name == worst and late[name] > 0):
                 lines += _feedback.details(result)
     return Score(

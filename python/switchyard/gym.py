@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypedDict
 
 import gymnasium
 import numpy as np
@@ -23,7 +23,10 @@ from .policy import Catalog
 from .stepped import check
 from .traces import Trace
 
-__all__ = ["RouterEnv", "RouterVectorEnv", "SchedulingEnv", "SchedulingVectorEnv"]
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+__all__ = ["RouterEnv", "RouterOptions", "RouterVectorEnv", "SchedulingEnv", "SchedulingVectorEnv"]
 
 _ENVS_MAX = 65_536
 
@@ -78,6 +81,23 @@ class SchedulingVectorEnv(VectorEnv):
         super().__init__(count, _scheduling(count, profile, workload, slot_us, options))
 
 
+class RouterOptions(TypedDict, total=False):
+    """The parts of a router, which takes the options of `simulate` too."""
+
+    app: str
+    """Needed."""
+    instances: Mapping[str, str]
+    """Names of workers, each with the variant that runs there. Needed."""
+    slot_us: int
+    """By default 25,000."""
+    capacity: int
+    """Requests that fit an instance, with those in service; by default 31."""
+    batch_max: int
+    """By default 1."""
+    extended: bool
+    """Show also the changes of the instances and recent arrivals; by default."""
+
+
 class _Router:
     """The instances of a router and its slots."""
 
@@ -86,13 +106,14 @@ class _Router:
         count: int,
         profile: Any,
         workload: Any,
+        *,
         app: str,
         instances: Mapping[str, str],
-        slot_us: int,
-        capacity: int,
-        batch_max: int,
-        extended: bool,
-        options: Mapping[str, Any],
+        slot_us: int = 25_000,
+        capacity: int = 31,
+        batch_max: int = 1,
+        extended: bool = True,
+        **options: Any,
     ) -> None:
         check(slot_us, options)
         self.instances, self.batch_max = dict(instances), whole("batch_max", batch_max, 1, 4_096)
@@ -130,28 +151,19 @@ class _Router:
 class RouterEnv(Env):
     """Chooses the shares of an app's arrivals, slot by slot, as the policy `ppo-router` does.
 
-    `instances` are names of workers, each with the variant that runs there; `capacity` requests fit an instance, with
-    those in service. `workload` should be of the app alone.
+    Takes `RouterOptions` and those of `simulate`. `workload` should be of the app alone.
 
-    Action: a number per instance, whose softmax are the shares. Observation: that of `ppo-router`, with `extended`
-    also the changes of the instances and recent arrivals. Reward: accuracies of answers in time, minus late ones and
-    requests without an answer.
+    Action: a number per instance, whose softmax are the shares. Observation: that of `ppo-router`. Reward: accuracies
+    of answers in time, minus late ones and requests without an answer.
     """
 
     def __init__(
         self,
         profile: str | os.PathLike[str],
         workload: str | os.PathLike[str] | Mapping[str, Any] | Trace,
-        *,
-        app: str,
-        instances: Mapping[str, str],
-        slot_us: int = 25_000,
-        capacity: int = 31,
-        batch_max: int = 1,
-        extended: bool = True,
-        **options: Any,
+        **options: Unpack[RouterOptions],
     ) -> None:
-        self._router = _Router(1, profile, workload, app, instances, slot_us, capacity, batch_max, extended, options)
+        self._router = _Router(1, profile, workload, **options)
         super().__init__(self._router.runs)
 
     def weights(self, layers: Sequence[tuple[Any, Any]], seed: int = 0, command: str = "switchyard.gym.RouterEnv") -> bytes:
@@ -173,18 +185,10 @@ class RouterVectorEnv(VectorEnv):
         num_envs: int,
         profile: str | os.PathLike[str],
         workload: str | os.PathLike[str] | Mapping[str, Any] | Trace,
-        *,
-        app: str,
-        instances: Mapping[str, str],
-        slot_us: int = 25_000,
-        capacity: int = 31,
-        batch_max: int = 1,
-        extended: bool = True,
-        **options: Any,
+        **options: Unpack[RouterOptions],
     ) -> None:
         count = whole("num_envs", num_envs, 1, _ENVS_MAX)
-        router = _Router(count, profile, workload, app, instances, slot_us, capacity, batch_max, extended, options)
-        super().__init__(count, router.runs)
+        super().__init__(count, _Router(count, profile, workload, **options).runs)
 
 
 for _name, _env, _vector_env in [

@@ -10,6 +10,8 @@
             return plan
 
     switchyard.simulate(profile, "poisson:200", [PythonPolicy("fifo", Fifo), "fcfs"])
+
+`python -m switchyard._window_speed` prints the time to read a window.
 """
 
 from __future__ import annotations
@@ -52,7 +54,8 @@ class PythonPolicy:
     are empty otherwise: "evidence", "completions", "placed", "residents".
 
     A plan is checked as in the server: a plan that breaks a rule is refused whole, counted as a fault, and the
-    fallback serves the window. An exception ends the simulation.
+    fallback serves the window. An exception ends the simulation. Windows have no time limit, as those of its
+    component do: see `build`.
     """
 
     name: str
@@ -74,6 +77,10 @@ class PythonPolicy:
 
     def build(self, out: str | os.PathLike[str] | None = None) -> Path:
         """Builds a WebAssembly component with the same decisions, by default `NAME.wasm`. Returns its file.
+
+        A window of the component is cut at `window_budget_ms` of its pool, by default 5, and counts as a fault
+        `overrun`; the simulator counts a million instructions as a millisecond. An interpreter takes more of them the
+        more requests are pending: simulate with `window_budget_ms=50`, and serve with the same.
 
         `make` must be a function or class with sources: of a file or a notebook. With it go the functions, classes
         and constants that it uses. It may import `switchyard.policy`, modules of the standard library without
@@ -161,7 +168,7 @@ class Catalog:
 
 
 class _Table:
-    """Columns of a window, made on their first use."""
+    """Columns of a window: views, made on their first use."""
 
     def __init__(self, native: _native.Window, table: str) -> None:
         self._native = native
@@ -170,8 +177,7 @@ class _Table:
     def __getattr__(self, name: str) -> np.ndarray:
         if name.startswith("_"):
             raise AttributeError(name)
-        kind, buffer = self._native.column(self._table, name)
-        column = np.frombuffer(buffer, dtype=kind)
+        column = np.frombuffer(*self._native.column(self._table, name))
         setattr(self, name, column)
         return column
 
@@ -194,6 +200,9 @@ class Window:
     - `residents`: `worker`, `variant`
 
     2**32 - 1 is no variant or exit. `because` names the causes of the window.
+
+    Columns are read-only arrays over one buffer, which they keep alive: a policy may hold them longer. The buffer is
+    a copy, since the scheduler goes on in its own.
     """
 
     def __init__(self, native: _native.Window) -> None:

@@ -29,6 +29,18 @@ def refusing(catalog):
     return schedule
 
 
+class Refusing:
+    """As `refusing`, at the left margin."""
+
+    def __init__(self, catalog):
+        self.catalog = catalog
+
+    def __call__(self, window):
+        plan = Plan()
+        plan.reject(window.requests.id)
+        return plan
+
+
 def impossible(catalog):
     def schedule(window):
         plan = Plan()
@@ -91,6 +103,11 @@ class Times(unittest.TestCase):
         # Of the processor: a busy machine makes a call take longer by the clock.
         for policy in ["yardmaster", "sneakpeek"]:
             self.assertLess(call_time(policy, 2).core_seconds, 2 * SECONDS_MAX, policy)
+
+    def test_a_component_of_python_takes_no_longer(self):
+        with tempfile.TemporaryDirectory() as folder:
+            file = PythonPolicy("refusing", Refusing).build(Path(folder) / "refusing.wasm")
+            self.assertLess(call_time(str(file), 2).core_seconds, 2 * SECONDS_MAX)
 
 
 class Feedback(unittest.TestCase):

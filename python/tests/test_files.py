@@ -57,6 +57,12 @@ class Profiles(unittest.TestCase):
         columns["p50_us"] = np.where(np.arange(len(columns["p50_us"])) == 2, np.inf, 5.0)
         with self.assertRaisesRegex(switchyard.Error, "latencies: row 3: p50_us: inf, must be a finite number"):
             profile.replaced("latencies", columns)
+        frame = profile.table("latencies").to_pandas()
+        frame["app"] = frame["app"].astype(str)
+        frame.loc[2, "app"] = "hart"
+        known = ", ".join(sorted({row["app"] for row in profile.data["models"]}))
+        with self.assertRaisesRegex(switchyard.Error, rf"`latencies\[2\].app`: `hart`, must be an app of `models`: {known}"):
+            profile.replaced("latencies", frame).save(self.file)
         self.assertFalse(self.file.exists())
         with self.assertRaisesRegex(switchyard.Error, "table: 'nowhere', must be one of models"):
             profile.table("nowhere")

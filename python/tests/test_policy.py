@@ -1,5 +1,7 @@
 """Policies in Python, in the simulator."""
 
+import subprocess
+import sys
 import unittest
 
 import numpy as np
@@ -81,6 +83,35 @@ class Policies(unittest.TestCase):
         made = simulate(PythonPolicy("own", rejecting, on=[], every_us=50_000))
         self.assertGreater(made.data["runs"][0]["reports"][0]["ledger"]["rejected_by_policy"], 0)
         self.assertTrue(any("wake" in cause for cause in made.windows()["because"]))
+
+    def test_columns_are_views_that_outlive_their_window(self):
+        held = []
+
+        def keeping(catalog):
+            def schedule(window):
+                first = not held
+                columns = [getattr(window.requests, name) for name in ["id", "app", "arrival_us"]]
+                columns += [window.workers.busy_until_us, window.workers.up, window.arrival_rate, window.slowdown]
+                held.append((columns, [column.tolist() for column in columns]))
+                if first:
+                    window.requests.id[0] = 7
+
+            return schedule
+
+        with self.assertRaisesRegex(ValueError, "read-only"):
+            simulate(keeping, threads=1)
+        simulate(keeping, threads=1)
+        self.assertGreater(len(held), 100)
+        for columns, values in held:
+            self.assertEqual([column.tolist() for column in columns], values)
+            self.assertFalse(any(column.flags.owndata for column in columns))
+            # One buffer for all.
+            self.assertEqual(len({id(column.base) for column in columns}), 1)
+
+    def test_the_command_prints_the_time_of_a_window(self):
+        words = [sys.executable, "-m", "switchyard._window_speed", "--pending", "50", "--rounds", "1"]
+        printed = subprocess.run(words, stdout=subprocess.PIPE, text=True, check=True).stdout
+        self.assertRegex(printed, r"^\d+ pending: \d+\.\d us a window as views, \d+\.\d us as copies, ratio \d+\.\d\d$")
 
     def test_an_exception_ends_the_simulation(self):
         def failing(catalog):

@@ -110,6 +110,16 @@ class Results(unittest.TestCase):
         self.assertLess(0, of_app)
         self.assertLess(of_app, summary["fcfs"]["arrivals"]["mean"])
 
+    def test_tables_that_are_kept_are_those_of_another_run(self):
+        kept = simulate("poisson:600", ["fcfs", "sneakpeek"], seeds=3, seconds=2, keep=["windows", "requests"])
+        for name in ["requests", "windows", "batches"]:
+            ours, theirs = getattr(kept, name)(), getattr(self.made, name)()
+            self.assertEqual(list(ours), list(theirs))
+            for column in ours:
+                np.testing.assert_array_equal(ours[column], theirs[column], column)
+        with self.assertRaisesRegex(switchyard.Error, "keep: `replies`, must be requests, batches or windows"):
+            simulate("poisson:600", "edf", keep="replies")
+
     def test_rows_add_up_to_the_summary(self):
         requests, batches, windows = self.made.requests(), self.made.batches(), self.made.windows()
         for policy, metrics in self.made.summary().items():

@@ -15,6 +15,8 @@ PROFILE = switchyard.reference_profile()
 ON = ["arrival", "worker-idle", "completion", "evidence"]
 WANTS = ["evidence", "completions", "placed", "residents"]
 
+TABLES = ["requests", "batches", "windows"]
+
 POLICY = PythonPolicy("staged", Staged, on=ON, wants=WANTS, every_us=50_000, when_empty=True)
 
 
@@ -29,13 +31,21 @@ class Decisions(unittest.TestCase):
         for name in one:
             np.testing.assert_array_equal(one[name], other[name], name)
 
+    @classmethod
+    def setUpClass(cls):
+        folder = tempfile.TemporaryDirectory()
+        cls.addClassCleanup(folder.cleanup)
+        cls.built = switchyard.Policy(str(POLICY.build(Path(folder.name) / "staged.wasm")), name="built")
+        # Compiled once.
+        cls.compiled = switchyard.CompiledPolicies()
+
+    def simulate(self, workload, **options):
+        policies = [POLICY, self.built]
+        made = switchyard.simulate(PROFILE, workload, policies, compiled=self.compiled, keep=TABLES, **options)
+        return made, (made.requests(), made.batches(), made.windows())
+
     def test_a_component_decides_as_its_source(self):
-        with tempfile.TemporaryDirectory() as folder:
-            file = POLICY.build(Path(folder) / "staged.wasm")
-            built = switchyard.Policy(str(file), name="built")
-            options = {"seconds": 0.3, "sweep": "deadline=0.1,1"}
-            made = switchyard.simulate(PROFILE, "gamma:2500,0.4", [POLICY, built], **options)
-            tables = made.requests(), made.batches(), made.windows()
+        made, tables = self.simulate("gamma:2500,0.4", seconds=0.3, sweep="deadline=0.1,1")
         reports = [report for run in made.data["runs"] for report in run["reports"]]
         self.assertEqual([report["faults"] for report in reports], [{}] * len(reports))
         for table in tables:
@@ -47,6 +57,20 @@ class Decisions(unittest.TestCase):
         for part in ["dispatches", "revokes", "rejects", "answers"]:
             self.assertGreater(windows[part].sum(), 0, part)
         self.assertLessEqual({"in_time", "short_circuit", "rejected_by_policy"}, set(requests["outcome"]))
+
+    def test_a_long_queue_needs_a_longer_window_budget(self):
+        # About 40 requests are pending.
+        options = {"seconds": 0.3, "sweep": "deadline=1"}
+        made, tables = self.simulate("gamma:6000,0.4", window_budget_ms=50, **options)
+        reports = [report for run in made.data["runs"] for report in run["reports"]]
+        self.assertEqual([report["faults"] for report in reports], [{}] * len(reports))
+        for table in tables:
+            self.same(columns_of(table, "staged"), columns_of(table, "built"))
+        made, (_, _, windows) = self.simulate("gamma:6000,0.4", **options)
+        own, built = (run["reports"][0]["faults"] for run in made.data["runs"])
+        self.assertEqual(own, {})
+        self.assertEqual(list(built), ["overrun"])
+        self.assertIn("overrun: schedule was cut at its budget of 5ms", set(windows["fault"]))
 
     def test_policies_see_the_fields_of_the_contract(self):
         catalogs, windows = [], []

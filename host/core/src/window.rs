@@ -297,6 +297,23 @@ impl Causes {
     pub fn any(self) -> bool {
         self != Self::default()
     }
+
+    /// Names of those that hold, as the contract has them.
+    pub fn names(self) -> impl Iterator<Item = &'static str> {
+        let named = [
+            (self.periodic, "periodic"),
+            (self.arrival, "arrival"),
+            (self.worker_idle, "worker-idle"),
+            (self.completion, "completion"),
+            (self.evidence, "evidence"),
+            (self.wake, "wake"),
+            (self.changed, "changed"),
+            (self.workers, "workers"),
+        ];
+        named
+            .into_iter()
+            .filter_map(|(holds, name)| holds.then_some(name))
+    }
 }
 
 impl Requests {
@@ -305,6 +322,15 @@ impl Requests {
         let costs = &self.costs;
         let at = costs.binary_search_by_key(&position, |cost| cost.index as usize);
         at.map_or(Cost::ONE, |at| costs[at].cost)
+    }
+
+    /// The costs of all requests, in their order.
+    pub fn costs_of_all(&self) -> impl Iterator<Item = Cost> {
+        let mut stated = self.costs.iter().peekable();
+        (0..self.id.len()).map(move |row| {
+            let own = stated.next_if(|cost| cost.index as usize == row);
+            own.map_or(Cost::ONE, |own| own.cost)
+        })
     }
 
     /// Adds at most `count` rows of `from`, those with the earliest deadlines, without their progress

@@ -5,7 +5,10 @@
 //! its checksum holds. A cache that cannot be used is logged and costs the time to compile.
 
 mod entry;
+mod loaded;
 mod trust;
+
+pub use self::loaded::LoadedCode;
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io::{self, Write};

@@ -59,6 +59,7 @@ mod wasi;
 mod wasm_shape;
 mod worker_times;
 
+pub use cache::LoadedCode;
 pub use compiler::LoadStop;
 pub use engine::{EngineOptions, PolicyEngine};
 pub use history::{PolicyHistory, PolicyVersion};

@@ -19,7 +19,7 @@ use wasmtime::component::Component;
 
 use crate::allow::AllowList;
 use crate::artifacts::Artifacts;
-use crate::cache::CodeCache;
+use crate::cache::{CodeCache, LoadedCode};
 use crate::compiler::{CompileError, LoadStop};
 use crate::engine::PolicyEngine;
 use crate::files::read_regular;
@@ -37,6 +37,7 @@ use crate::wasm_shape::{WasmShape, shape_of};
 pub struct Loader {
     engine: PolicyEngine,
     cache: Option<CodeCache>,
+    loaded: Option<LoadedCode>,
     allow: Option<AllowList>,
     limits: Limits,
     seed: u64,
@@ -114,6 +115,7 @@ impl Loader {
         Self {
             engine,
             cache: options.cache_dir.map(CodeCache::new),
+            loaded: None,
             allow: None,
             limits: options.limits,
             seed: options.seed,
@@ -128,6 +130,15 @@ impl Loader {
     pub fn with_allow_list(self, file: Option<PathBuf>) -> Self {
         Self {
             allow: file.map(AllowList::new),
+            ..self
+        }
+    }
+
+    /// Keeps compiled components in memory too. They must be of this loader's engine.
+    #[must_use]
+    pub fn with_loaded_code(self, loaded: LoadedCode) -> Self {
+        Self {
+            loaded: Some(loaded),
             ..self
         }
     }
@@ -178,6 +189,7 @@ impl Loader {
         Self {
             engine: self.engine.clone(),
             cache: self.cache.clone(),
+            loaded: self.loaded.clone(),
             allow: self.allow.clone(),
             limits: self.limits.clone(),
             stop: self.stop.clone(),
@@ -231,8 +243,20 @@ impl Loader {
         })
     }
 
-    /// The component, and whether its code came from the cache.
+    /// The component, and whether its code was in memory or in the cache.
     fn compile(&self, version: &PolicyVersion) -> Result<(Component, bool), LoadCause> {
+        let loaded = self.loaded.as_ref();
+        if let Some(component) = loaded.and_then(|loaded| loaded.find(version.code)) {
+            return Ok((component, true));
+        }
+        let (component, cached) = self.read_or_compile(version)?;
+        if let Some(loaded) = loaded {
+            loaded.keep(version.code, &component);
+        }
+        Ok((component, cached))
+    }
+
+    fn read_or_compile(&self, version: &PolicyVersion) -> Result<(Component, bool), LoadCause> {
         let cached = self
             .cache
             .as_ref()

@@ -1,6 +1,6 @@
 //! Ranges of the fields of a profile, and keys that must be unique.
 
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashSet};
 use std::ops::RangeInclusive;
 
 use crate::schema::{AccuracyCell, LatencyCell, ProfileFile, SlicingCell};
@@ -25,6 +25,7 @@ impl ProfileFile {
     /// reason.
     pub(crate) fn check(&self) -> Result<(), Fault> {
         self.check_energy()?;
+        self.check_apps()?;
         let mut models = HashSet::new();
         for (i, cell) in self.models.iter().enumerate() {
             if !models.insert((&cell.kind, &cell.app, &cell.variant)) {
@@ -61,6 +62,25 @@ impl ProfileFile {
         Ok(())
     }
 
+    /// Every row is of an app that `models` has, and those of `apps` if the profile brings its own: rows of
+    /// others would be left out without a word.
+    fn check_apps(&self) -> Result<(), Fault> {
+        let own: BTreeSet<&str> = self.apps.iter().map(|app| app.name.as_str()).collect();
+        let measured: BTreeSet<&str> = self.models.iter().map(|cell| cell.app.as_str()).collect();
+        if !own.is_empty() {
+            let of_models = self.models.iter().map(|cell| &cell.app);
+            all_known("models", of_models, "apps", &own)?;
+        }
+        let accuracies = self.accuracies.iter().map(|cell| &cell.app);
+        all_known("accuracies", accuracies, "models", &measured)?;
+        let slicing = self.slicing.iter().map(|cell| &cell.app);
+        all_known("slicing", slicing, "models", &measured)?;
+        let lengths = self.lengths.iter().map(|cell| &cell.app);
+        all_known("lengths", lengths, "models", &measured)?;
+        let latencies = self.latencies.iter().map(|cell| &cell.app);
+        all_known("latencies", latencies, "models", &measured)
+    }
+
     fn check_energy(&self) -> Result<(), Fault> {
         let mut kinds = HashSet::new();
         for (i, cell) in self.energy.iter().enumerate() {
@@ -78,6 +98,24 @@ impl ProfileFile {
 
 fn at(list: &str, position: usize, (field, reason): CellFault) -> Fault {
     (format!("{list}[{position}].{field}"), reason)
+}
+
+/// `Err` with the first app of a list that is not one of another list's.
+fn all_known<'a>(
+    list: &str,
+    apps: impl Iterator<Item = &'a String>,
+    listed_in: &str,
+    known: &BTreeSet<&str>,
+) -> Result<(), Fault> {
+    for (position, app) in apps.enumerate() {
+        if !known.contains(app.as_str()) {
+            let known: Vec<&str> = known.iter().copied().collect();
+            let known = known.join(", ");
+            let reason = format!("`{app}`, must be an app of `{listed_in}`: {known}");
+            return Err(at(list, position, ("app", reason)));
+        }
+    }
+    Ok(())
 }
 
 fn measured_twice(list: &str, position: usize) -> Fault {

@@ -51,7 +51,9 @@ pub use hardware::{BatchCost, Quantile, ServiceError, ServiceTimes, UnprofiledBa
 pub use links::{LinkTimes, RandomDeaths};
 pub use metrics::Report;
 pub use observer::Observer;
-pub use runner::{Contender, PolicyFactory, PolicyOutcome, SweepPoint, run, run_observed, sweep};
+pub use runner::{
+    Contender, PolicyFactory, PolicyOutcome, SweepPoint, run, run_observed, sweep, sweep_observed,
+};
 pub use scenario::{EvidenceTimes, Outage, Scenario, SimError};
 pub use source::PHASES_MAX;
 pub use stepped::Stepped;

@@ -158,6 +158,21 @@ pub fn sweep(
     seeds: &[u64],
     progress: &(dyn Fn() + Sync),
 ) -> Result<Vec<PolicyOutcome>, SimError> {
+    let (outcomes, _) = sweep_observed(points, policies, seeds, progress, |_| ())?;
+    Ok(outcomes)
+}
+
+/// As [`sweep`], with an observer of each run, which it returns in the order of points, policies and seeds.
+///
+/// # Errors
+/// As of [`sweep`].
+pub fn sweep_observed<O: Observer + Send>(
+    points: &[SweepPoint],
+    policies: &[Contender],
+    seeds: &[u64],
+    progress: &(dyn Fn() + Sync),
+    observer: impl Fn(&SweepPoint) -> O + Sync,
+) -> Result<(Vec<PolicyOutcome>, Vec<O>), SimError> {
     let pairs: Vec<(&SweepPoint, &Contender)> = points
         .iter()
         .flat_map(|point| policies.iter().map(move |policy| (point, policy)))
@@ -165,20 +180,23 @@ pub fn sweep(
     let jobs: Vec<(usize, u64)> = (0..pairs.len())
         .flat_map(|pair| seeds.iter().map(move |&seed| (pair, seed)))
         .collect();
-    let results: Vec<Result<Report, SimError>> = jobs
+    let results: Vec<(Result<Report, SimError>, O)> = jobs
         .par_iter()
         .map(|&(pair, seed)| {
             let (point, policy) = pairs[pair];
-            let report = run(&point.scenario, policy, seed);
+            let mut seen = observer(point);
+            let report = run_observed(&point.scenario, policy, seed, &mut seen);
             progress();
-            report
+            (report, seen)
         })
         .collect();
+    let (results, seen): (Vec<Result<Report, SimError>>, Vec<O>) = results.into_iter().unzip();
     let mut results = results.into_iter();
     let outcomes = pairs.iter().map(|(point, policy)| {
         let reports = results.by_ref().take(seeds.len());
         let reports: Vec<Report> = reports.collect::<Result<_, _>>()?;
         Ok(PolicyOutcome::new(&point.name, &policy.name, reports))
     });
-    outcomes.collect()
+    let outcomes: Result<Vec<PolicyOutcome>, SimError> = outcomes.collect();
+    Ok((outcomes?, seen))
 }

@@ -7,7 +7,7 @@ use switchyard_core::catalog::Catalog;
 use switchyard_core::policy::{Description, EarliestDeadlineFirst, FaultKind, Policy, PolicyFault};
 use switchyard_policy::loader::{LoadError, LoadPhase, Loaded, Loader, LoaderOptions, PolicyTrial};
 use switchyard_policy::recording::PolicyRecord;
-use switchyard_policy::{EngineOptions, PolicyEngine, PolicyVersion};
+use switchyard_policy::{EngineOptions, LoadedCode, PolicyEngine, PolicyVersion};
 use switchyard_server::policies::source;
 use switchyard_sim::Contender;
 use switchyard_sim::overhead::{Overhead, Timed};
@@ -23,6 +23,9 @@ pub const SEED: u64 = 0;
 /// Longest time to compile a policy. No server waits for it: a component with an interpreter takes minutes
 /// on a busy machine.
 const COMPILE_TIME_MAX: Duration = Duration::from_secs(3_600);
+
+/// Most components whose code stays in memory. A component in Python takes about 60 MB.
+const LOADED_MAX: usize = 8;
 
 /// The policies that are compared.
 pub struct Contenders {
@@ -40,6 +43,8 @@ pub struct PolicyLoader {
     engine: PolicyEngine,
     /// Compiled code.
     cache: TempDir,
+    /// The code that was used last.
+    loaded: LoadedCode,
 }
 
 /// Why a policy is not loaded.
@@ -86,6 +91,7 @@ impl PolicyLoader {
         Ok(Self {
             engine: PolicyEngine::deterministic(&options).map_err(InputError::new)?,
             cache: tempfile::tempdir().map_err(InputError::new)?,
+            loaded: LoadedCode::new(LOADED_MAX),
         })
     }
 
@@ -103,7 +109,8 @@ impl PolicyLoader {
             limits: test_bed.limits.clone(),
             seed: SEED,
         };
-        let loader = Arc::new(Loader::new(self.engine.clone(), options));
+        let loader = Loader::new(self.engine.clone(), options);
+        let loader = Arc::new(loader.with_loaded_code(self.loaded.clone()));
         contender(named, test_bed, &loader)
     }
 }

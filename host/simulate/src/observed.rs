@@ -10,7 +10,6 @@ use switchyard_core::event::{Launch, Notice, Reply};
 use switchyard_core::ids::{ExitId, VariantId};
 use switchyard_core::request::Outcome;
 use switchyard_core::time::Time;
-use switchyard_core::window::Causes;
 use switchyard_sim::{BatchCost, Observer};
 
 use crate::tables::{ColumnTable, NameList, Values};
@@ -26,15 +25,18 @@ pub enum RowKind {
     Windows,
 }
 
+/// Collects rows of several kinds of one run.
+pub(crate) struct RowCollectors(Vec<RowCollector>);
+
 /// Collects the rows of one run.
-pub(crate) enum RowCollector {
+enum RowCollector {
     Requests(RequestRows),
     Batches(BatchRows),
     Windows(WindowRows),
 }
 
 #[derive(Default)]
-pub(crate) struct RequestRows {
+struct RequestRows {
     request: Vec<u64>,
     app: Vec<i32>,
     arrival_us: Vec<u64>,
@@ -54,7 +56,7 @@ pub(crate) struct RequestRows {
 }
 
 #[derive(Default)]
-pub(crate) struct BatchRows {
+struct BatchRows {
     batch: Vec<u64>,
     worker: Vec<i32>,
     variant: Vec<i32>,
@@ -91,10 +93,53 @@ pub(crate) struct WindowRows {
     failed: Option<String>,
 }
 
+// === impl RowCollectors ===
+
+impl RowCollectors {
+    pub(crate) fn new(kinds: &[RowKind], catalog: &Arc<Catalog>) -> Self {
+        let of_kind = |&kind: &RowKind| RowCollector::new(kind, catalog);
+        Self(kinds.iter().map(of_kind).collect())
+    }
+
+    /// The rows by kind, with the point, policy and seed of their run.
+    pub(crate) fn finish(self, point: &str, policy: &str, seed: u64) -> Vec<ColumnTable> {
+        let name = |name: &str, rows| NameList::of([name.to_owned()]).with(vec![0; rows]);
+        let with_run = |collector: RowCollector| {
+            let rows = collector.rows();
+            let run = ColumnTable::default()
+                .with("point", name(point, rows))
+                .with("policy", name(policy, rows))
+                .with("seed", Values::Whole(vec![seed; rows]));
+            collector.finish(run)
+        };
+        self.0.into_iter().map(with_run).collect()
+    }
+}
+
+impl Observer for RowCollectors {
+    fn ran(&mut self, now: Time, launch: &Launch, cost: BatchCost) {
+        for collector in &mut self.0 {
+            collector.ran(now, launch, cost);
+        }
+    }
+
+    fn ended(&mut self, now: Time, reply: &Reply) {
+        self.0.iter_mut().for_each(|own| own.ended(now, reply));
+    }
+
+    fn decided(&mut self, decision: &Arc<Decision>) {
+        self.0.iter_mut().for_each(|own| own.decided(decision));
+    }
+
+    fn noticed(&mut self, notice: &Notice) {
+        self.0.iter_mut().for_each(|own| own.noticed(notice));
+    }
+}
+
 // === impl RowCollector ===
 
 impl RowCollector {
-    pub(crate) fn new(kind: RowKind, catalog: &Arc<Catalog>) -> Self {
+    fn new(kind: RowKind, catalog: &Arc<Catalog>) -> Self {
         let catalog = Arc::clone(catalog);
         match kind {
             RowKind::Requests => Self::Requests(RequestRows {
@@ -110,7 +155,7 @@ impl RowCollector {
     }
 
     /// The rows, after the columns `before`.
-    pub(crate) fn finish(self, before: ColumnTable) -> ColumnTable {
+    fn finish(self, before: ColumnTable) -> ColumnTable {
         match self {
             Self::Requests(rows) => rows.finish(before),
             Self::Batches(rows) => rows.finish(before),
@@ -118,7 +163,7 @@ impl RowCollector {
         }
     }
 
-    pub(crate) fn rows(&self) -> usize {
+    fn rows(&self) -> usize {
         match self {
             Self::Requests(rows) => rows.request.len(),
             Self::Batches(rows) => rows.batch.len(),
@@ -259,7 +304,8 @@ impl WindowRows {
         } = decision;
         self.window.push(window.id);
         self.at_us.push(window.now.0);
-        self.because.push(self.causes.code(&causes(window.because)));
+        let causes: Vec<&str> = window.because.names().collect();
+        self.because.push(self.causes.code(&causes.join("+")));
         self.pending.push(window.len() as u64);
         self.dispatches.push(plan.dispatches.len() as u64);
         self.dispatched.push(plan.members.len() as u64);
@@ -316,34 +362,6 @@ impl Names {
 fn exit_name(catalog: &Catalog, variant: VariantId, exit: ExitId) -> Option<&str> {
     let variant = catalog.variants.get(variant.index())?;
     Some(variant.exits.get(exit.0 as usize)?.name.as_str())
-}
-
-/// The causes that hold, joined by `+`.
-fn causes(because: Causes) -> String {
-    let Causes {
-        periodic,
-        arrival,
-        worker_idle,
-        completion,
-        evidence,
-        wake,
-        changed,
-        workers,
-    } = because;
-    let all = [
-        (periodic, "periodic"),
-        (arrival, "arrival"),
-        (worker_idle, "worker-idle"),
-        (completion, "completion"),
-        (evidence, "evidence"),
-        (wake, "wake"),
-        (changed, "changed"),
-        (workers, "workers"),
-    ];
-    let hold = all
-        .into_iter()
-        .filter_map(|(holds, name)| holds.then_some(name));
-    hold.collect::<Vec<_>>().join("+")
 }
 
 fn code(id: u32) -> i32 {

@@ -1,20 +1,19 @@
 //! A checked request and its runs.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
-use rayon::prelude::*;
-use switchyard_core::SchedulerConfig;
 use switchyard_core::time::Micros;
 use switchyard_sim::overhead::Overhead;
 use switchyard_sim::report::ReportData;
-use switchyard_sim::{Contender, PolicyOutcome, Scenario, SweepPoint, run_observed, sweep};
+use switchyard_sim::{PolicyOutcome, Scenario, SweepPoint, sweep_observed};
 
 use crate::contenders::{self, Contenders, PolicyLoader};
 use crate::error::InputError;
 use crate::meta::meta;
-use crate::observed::{RowCollector, RowKind};
+use crate::observed::{RowCollectors, RowKind};
 use crate::request::SimulationRequest;
-use crate::tables::{ColumnTable, NameList, Values};
+use crate::tables::ColumnTable;
 use crate::test_bed::TestBed;
 
 /// A request whose files are read, whose policies are loaded and whose numbers are in range.
@@ -78,11 +77,29 @@ impl Prepared {
         command: String,
         progress: &(dyn Fn() + Sync),
     ) -> Result<ReportData, InputError> {
+        let (data, _) = self.run_with_rows(command, progress, &[])?;
+        Ok(data)
+    }
+
+    /// As [`run`](Self::run), with a table of each of these kinds.
+    ///
+    /// # Errors
+    /// As of [`run`](Self::run).
+    pub fn run_with_rows(
+        &self,
+        command: String,
+        progress: &(dyn Fn() + Sync),
+        kinds: &[RowKind],
+    ) -> Result<(ReportData, Vec<ColumnTable>), InputError> {
         let (mut outcomes, mut overheads) = (Vec::new(), Vec::new());
+        let mut tables = vec![ColumnTable::default(); kinds.len()];
         for point in &self.points {
-            let (of_point, times) = self.run_point(point, progress)?;
-            outcomes.extend(of_point);
-            overheads.push(times);
+            let of_point = self.run_point(point, progress, kinds)?;
+            outcomes.extend(of_point.outcomes);
+            overheads.push(of_point.overheads);
+            for (table, rows) in tables.iter_mut().zip(of_point.tables) {
+                table.append(rows);
+            }
         }
         // The points of a sweep of apps or workers share their first ones.
         let catalogs = self.points.iter().map(|point| &point.scenario.catalog);
@@ -97,7 +114,7 @@ impl Prepared {
                 data = data.with_scheduling(&point.name, &contender.name, overhead.times());
             }
         }
-        Ok(data)
+        Ok((data, tables))
     }
 
     /// Runs everything again and keeps a row per request, batch or window; in parallel over the cores.
@@ -105,19 +122,12 @@ impl Prepared {
     /// # Errors
     /// As of [`run`](Self::run).
     pub fn rows(&self, kind: RowKind) -> Result<ColumnTable, InputError> {
-        let seeds = &self.request.seeds;
-        let of_point = |point| {
-            let policies = self.contenders.list.iter();
-            policies.flat_map(move |policy| seeds.iter().map(move |&seed| (point, policy, seed)))
-        };
-        let cells: Vec<_> = self.points.iter().flat_map(of_point).collect();
-        let tables: Vec<_> = cells
-            .par_iter()
-            .map(|&(point, policy, seed)| rows(kind, point, policy, seed))
-            .collect();
         let mut all = ColumnTable::default();
-        for table in tables {
-            all.append(table?);
+        for point in &self.points {
+            let of_point = self.run_point(point, &|| (), &[kind])?;
+            for rows in of_point.tables {
+                all.append(rows);
+            }
         }
         Ok(all)
     }
@@ -127,38 +137,42 @@ impl Prepared {
         &self,
         point: &SweepPoint,
         progress: &(dyn Fn() + Sync),
-    ) -> Result<(Vec<PolicyOutcome>, Vec<Overhead>), InputError> {
+        kinds: &[RowKind],
+    ) -> Result<PointRuns, InputError> {
         let timed = self.contenders.list.iter().map(contenders::timed);
         let (timed, overheads): (Vec<_>, Vec<_>) = timed.unzip();
-        let at = std::slice::from_ref(point);
-        let outcomes = sweep(at, &timed, &self.request.seeds, progress);
-        Ok((outcomes.map_err(InputError::new)?, overheads))
+        let mut point = Cow::Borrowed(point);
+        if kinds.contains(&RowKind::Windows) {
+            point.to_mut().scenario.scheduler.tells_decisions = true;
+        }
+        let collector = |point: &SweepPoint| RowCollectors::new(kinds, &point.scenario.catalog);
+        let (at, seeds) = (std::slice::from_ref(point.as_ref()), &self.request.seeds);
+        let ran = sweep_observed(at, &timed, seeds, progress, collector);
+        let (outcomes, collected) = ran.map_err(InputError::new)?;
+        let policies = self.contenders.list.iter();
+        let runs = policies.flat_map(|policy| seeds.iter().map(|&seed| (&policy.name, seed)));
+        let mut tables = vec![ColumnTable::default(); kinds.len()];
+        for ((policy, seed), rows) in runs.zip(collected) {
+            let rows = rows.finish(&point.name, policy, seed);
+            for (table, rows) in tables.iter_mut().zip(rows) {
+                table.append(rows);
+            }
+        }
+        Ok(PointRuns {
+            outcomes,
+            overheads,
+            tables,
+        })
     }
 }
 
-/// The rows of one run, with its point, policy and seed.
-fn rows(
-    kind: RowKind,
-    point: &SweepPoint,
-    policy: &Contender,
-    seed: u64,
-) -> Result<ColumnTable, InputError> {
-    let mut scenario = point.scenario.clone();
-    if kind == RowKind::Windows {
-        scenario.scheduler = SchedulerConfig {
-            tells_decisions: true,
-            ..scenario.scheduler
-        };
-    }
-    let mut collector = RowCollector::new(kind, &scenario.catalog);
-    run_observed(&scenario, policy, seed, &mut collector).map_err(InputError::new)?;
-    let count = collector.rows();
-    let name = |name: &str| NameList::of([name.to_owned()]).with(vec![0; count]);
-    let cell = ColumnTable::default()
-        .with("point", name(&point.name))
-        .with("policy", name(&policy.name))
-        .with("seed", Values::Whole(vec![seed; count]));
-    Ok(collector.finish(cell))
+/// The runs of one point.
+struct PointRuns {
+    outcomes: Vec<PolicyOutcome>,
+    /// By policy.
+    overheads: Vec<Overhead>,
+    /// By kind of rows.
+    tables: Vec<ColumnTable>,
 }
 
 /// One scenario per value of the sweep, or one.

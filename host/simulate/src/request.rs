@@ -1,6 +1,7 @@
 //! The inputs of a simulation.
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use switchyard_core::catalog::Late;
 use switchyard_server::config::{LatencySource, PercentileName};
@@ -48,6 +49,9 @@ pub struct SimulationRequest {
     pub late: Option<Late>,
     /// Latencies that predictions rest on; by default as configured.
     pub latencies: Option<LatencySource>,
+    /// Longest call of a component for one window, at 1,000 instructions per microsecond; by default as
+    /// configured.
+    pub window_budget: Option<Duration>,
     /// Start without resident models.
     pub cold: bool,
 }
@@ -74,6 +78,7 @@ impl SimulationRequest {
             percentile: PercentileName::P95,
             late: None,
             latencies: None,
+            window_budget: None,
             cold: false,
         }
     }

@@ -111,7 +111,13 @@ impl TestBed {
                 ..pool.scheduler()
             },
             class_mixes: plan.as_ref().map(PoolPlan::class_mixes).unwrap_or_default(),
-            limits: pool.limits(),
+            limits: match args.window_budget {
+                Some(window_budget) => Limits {
+                    window_budget,
+                    ..pool.limits()
+                },
+                None => pool.limits(),
+            },
             policies: config.policies.dir.clone(),
             bundled: config.bundled_policies.clone(),
             quantiles: quantiles

@@ -10,10 +10,11 @@ use switchyard_kit::shell;
 use crate::workspace::Workspace;
 
 /// As pip takes them.
-const PACKAGES: [&str; 9] = [
+const PACKAGES: [&str; 10] = [
     "maturin==1.16.0",
     "componentize-py==0.25.1",
     "gymnasium==1.4.0",
+    "matplotlib==3.11.2",
     "numpy==2.4.6",
     "pandas==3.1.1",
     "pyarrow==26.0.1",
@@ -40,7 +41,7 @@ pub(super) fn python(workspace: &Workspace) -> Result<PathBuf> {
     let mut install = Command::new(&python);
     install.args(["-m", "pip", "install", "--quiet"]);
     install.arg("--disable-pip-version-check").args(PACKAGES);
-    shell::run(&mut install).context("needs PyPI, and 600 MB in target/venv-python")?;
+    shell::run(&mut install).context("needs PyPI, and 700 MB in target/venv-python")?;
     fs::write(&stamp, wanted).with_context(|| stamp.display().to_string())?;
     Ok(python)
 }

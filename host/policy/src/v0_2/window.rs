@@ -2,7 +2,6 @@
 //! buffers. Parts that the policy has not asked for are absent; the window can have them because
 //! a shadow asked for them.
 
-use switchyard_core::cost::Cost;
 use switchyard_core::policy::WindowFields;
 use switchyard_core::window::{
     Causes, Completion, End, Placed, RequestProgress, Requests, Resident, Window,
@@ -72,13 +71,8 @@ impl WindowRows {
         if requests.costs.is_empty() {
             return;
         }
-        self.cost
-            .resize(requests.id.len(), Cost::ONE.as_f64() as f32);
-        for cost in &requests.costs {
-            if let Some(at) = self.cost.get_mut(cost.index as usize) {
-                *at = cost.cost.as_f64() as f32;
-            }
-        }
+        let costs = requests.costs_of_all();
+        self.cost.extend(costs.map(|cost| cost.as_f64() as f32));
     }
 
     fn fill_workers(&mut self, window: &Window, sent: SentParts) {

@@ -153,6 +153,13 @@ fn other_files_are_refused_by_file_field_and_reason() {
             ),
             "p.json: field `accuracies[1]`: measured twice",
         ),
+        (
+            changed(
+                "\"app\":\"toy\",\"variant\":\"v0\",\"from",
+                "\"app\":\"tot\",\"variant\":\"v0\",\"from",
+            ),
+            "p.json: field `latencies[0].app`: `tot`, must be an app of `models`: toy",
+        ),
     ];
     for (found, start) in starts {
         assert!(found.starts_with(start), "{found}");

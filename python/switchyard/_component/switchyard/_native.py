@@ -198,21 +198,22 @@ class Window:
         return [name for name, cause in _CAUSES.items() if cause in self._contract.because]
 
     def column(self, table, name):
+        """The arguments of `numpy.frombuffer`."""
         contract = self._contract
         if (table, name) == ("workers", "up"):
             # The contract counts incarnations.
-            return "u1", [1 if up else 0 for up in contract.workers.up]
+            return [1 if up else 0 for up in contract.workers.up], "u1"
         if (table, name) == ("requests", "cost"):
             count = 0 if contract.requests is None else len(contract.requests.id)
-            return "f4", [1.0] * count if contract.cost is None else list(contract.cost)
+            return [1.0] * count if contract.cost is None else list(contract.cost), "f4"
         if name not in _COLUMNS.get(table, {}):
             raise Error(f"window: has no column {table}.{name}")
         kind, field = _COLUMNS[table][name]
         # Parts of a window without content are absent.
         if table in ("apps", "kinds"):
-            return kind, list(getattr(contract, field) or [])
+            return list(getattr(contract, field) or []), kind
         rows = getattr(contract, table)
         if table in _ROWS:
-            return kind, [getattr(row, field) for row in rows or []]
+            return [getattr(row, field) for row in rows or []], kind
         values = [] if rows is None else list(getattr(rows, field))
-        return kind, [value.value for value in values] if field == "outcome" else values
+        return [value.value for value in values] if field == "outcome" else values, kind

@@ -1,6 +1,7 @@
 //! Options of `switchyard simulate`.
 
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use clap::Args;
 use switchyard_core::catalog::Late;
@@ -104,6 +105,10 @@ pub(crate) struct SimulateArgs {
     /// Latencies that predictions rest on: observed or profiled [default: as configured]
     #[arg(long, value_name = "WHICH", value_parser = words::latencies)]
     pub(super) latencies: Option<LatencySource>,
+    /// Longest call of a policy for one window, in milliseconds: 1,000,000 instructions each
+    /// [default: as configured]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=60_000))]
+    pub(super) window_budget_ms: Option<u64>,
     /// Start without resident models
     #[arg(long)]
     pub(super) cold: bool,
@@ -189,6 +194,7 @@ impl SimulateArgs {
             percentile: self.percentile,
             late: self.late,
             latencies: self.latencies,
+            window_budget: self.window_budget_ms.map(Duration::from_millis),
             cold: self.cold,
         })
     }

@@ -42,12 +42,7 @@ impl EarliestDeadlineFirst {
         if requests.costs.is_empty() {
             return;
         }
-        self.costs.resize(requests.id.len(), Cost::ONE);
-        for cost in &requests.costs {
-            if let Some(known) = self.costs.get_mut(cost.index as usize) {
-                *known = cost.cost;
-            }
-        }
+        self.costs.extend(requests.costs_of_all());
     }
 
     /// The cost of the request at this position of the window.
