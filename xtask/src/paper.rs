@@ -1,7 +1,7 @@
 //! The papers' figures: published and measured values.
 //!
 //! - [`figure`]: the files below `tests/paper`, one per figure
-//! - [`formula`]: the value that a claim measures
+//! - [`formula`]: the value that a claim measures; [`saved`]: the workers that a policy saves
 //! - [`curves`]: recorded learning curves
 //! - [`program`]: the programs that figures run
 //! - [`results`]: the results of a simulation or another program of this repository
@@ -16,6 +16,7 @@ mod page;
 mod program;
 mod results;
 mod sample;
+mod saved;
 mod show;
 mod verdict;
 

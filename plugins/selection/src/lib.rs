@@ -149,7 +149,7 @@ impl AppSelector {
         } = self;
         self.choice = match settings.algorithm {
             SelectionAlgorithm::Jellyfish => menu
-                .sustaining(settings.headroom * load_rps)
+                .sustaining(settings.headroom * settings.stepped(load_rps))
                 .or(menu.fastest),
             SelectionAlgorithm::ModelSwitching => switching.at(load_rps),
             SelectionAlgorithm::Infaas => menu.accurate(settings.accuracy),

@@ -30,6 +30,9 @@ pub(crate) struct SelectionSettings {
     /// Jellyfish+: a model must sustain the load times this factor.
     /// Range: above 0.
     pub(crate) headroom: f64,
+    /// Jellyfish+: round the load up to a multiple of this; 0: do not.
+    /// Range: 0 or more.
+    pub(crate) load_step: f64,
     /// ModelSwitching: folder of `responses.json` in `selection/`, the policy's artifacts.
     pub(crate) responses: String,
     /// INFaaS: the required accuracy.
@@ -43,6 +46,7 @@ impl Default for SelectionSettings {
             algorithm: SelectionAlgorithm::Jellyfish,
             load_per_s: None,
             headroom: 1.05,
+            load_step: 0.0,
             responses: String::new(),
             accuracy: 0.0,
         }
@@ -66,9 +70,22 @@ impl SelectionSettings {
         )?;
         let is_factor = settings.headroom.is_finite() && settings.headroom > 0.0;
         require(is_factor, "headroom", "must be above 0")?;
+        require(
+            is_load(settings.load_step),
+            "load_step",
+            "must be 0 or more",
+        )?;
         let is_share = (0.0..=1.0).contains(&settings.accuracy);
         require(is_share, "accuracy", "must be 0 to 1")?;
         Ok(settings)
+    }
+
+    /// The load for which Jellyfish+ selects.
+    pub(crate) fn stepped(&self, load_rps: f64) -> f64 {
+        match self.load_step > 0.0 {
+            true => (load_rps / self.load_step).ceil() * self.load_step,
+            false => load_rps,
+        }
     }
 }
 
@@ -81,5 +98,14 @@ mod tests {
     #[test]
     fn the_readme_lists_every_setting_with_its_default() {
         check_documented(include_str!("../README.md"), SelectionSettings::try_new);
+    }
+
+    #[test]
+    fn loads_are_rounded_up_to_a_step() {
+        let stepped = |json: &str, load| SelectionSettings::try_new(json).unwrap().stepped(load);
+        assert_eq!(stepped("{}", 1_001.0), 1_001.0);
+        assert_eq!(stepped(r#"{"load_step": 200}"#, 1_001.0), 1_200.0);
+        assert_eq!(stepped(r#"{"load_step": 200}"#, 1_200.0), 1_200.0);
+        assert!(SelectionSettings::try_new(r#"{"load_step": -1}"#).is_err());
     }
 }

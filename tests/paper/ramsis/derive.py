@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Writes profile.json and trace.json; README.md says why and how.
+"""Writes profile.json, trace.json, image.json and the twitter workloads; README.md says
+why and how.
 
     python3 tests/paper/ramsis/derive.py
 """
@@ -20,6 +21,61 @@ BATCH_MAX = 32
 # The trace: length of an interval in seconds, mean load, amplitude of the day, and a spike.
 INTERVAL_S, INTERVALS = 4, 24
 MEAN_QPS, SWING, SPIKE = 900, 0.42, 1.25
+
+# The published tasks: ImageNet and GLUE-MNLI accuracy in percent, and the 95th percentile of the
+# latency in milliseconds at these batches, from the public artifact's measurements. As in the artifact,
+# a larger batch does not take less time; `bert_base` was measured up to 10, the rest is a linear fit.
+ANCHORS = [1, 2, 3, 4, 5, 6, 8, 12, 16, 24, 32]
+IMAGE = {
+    "shufflenet_v2_x0_5": (57.972, [21.9, 38.5, 56.6, 69.2, 82.1, 97.2, 126.3, 183.8, 218.8, 322.1, 427.9]),
+    "mobilenet_v3_large": (73.004, [31.5, 46.9, 63.9, 79.6, 97.4, 115.1, 149.4, 219.3, 262.4, 401.3, 541.8]),
+    "efficientnet_b0": (77.692, [54.1, 81.0, 141.2, 148.6, 176.8, 208.4, 286.2, 451.0, 623.0, 885.3, 1217.6]),
+    "efficientnet_b2": (80.608, [68.3, 102.6, 151.1, 189.0, 233.9, 275.4, 402.9, 601.4, 896.9, 1196.6, 1937.7]),
+    "efficientnet_b3": (82.008, [81.3, 128.3, 184.8, 239.7, 302.8, 429.3, 510.8, 758.2, 1380.4, 1707.4, 2537.6]),
+    "efficientnet_b4": (83.384, [105.9, 164.8, 242.7, 327.4, 444.7, 587.3, 801.9, 1016.1, 1441.6, 2395.6, 3221.6]),
+    "efficientnet_v2_s": (84.228, [117.2, 189.9, 268.8, 350.5, 449.5, 517.5, 698.3, 1142.4, 1519.8, 2258.4, 3020.3]),
+    "efficientnet_v2_m": (85.112, [193.5, 305.7, 467.6, 539.0, 673.2, 795.7, 1160.7, 1657.5, 2201.7, 3290.1, 4378.5]),
+    "efficientnet_v2_l": (85.808, [366.7, 546.6, 815.6, 1083.2, 1353.8, 1605.2, 2266.4, 3278.1, 4362.9, 6532.5, 8704.9]),
+}
+
+# The Twitter trace of the paper's artifact: requests per second in intervals of 10 s. The last one has
+# 1 s, after which the artifact begins again: 791,796 requests in 300 s. The paper's text has 554,395.
+TWITTER_QPS = [
+    1850, 1617, 1880, 1729, 1747, 1839, 1786, 2070, 1992, 2227, 2343, 2344, 2838, 2857,
+    3191, 3248, 3418, 3613, 3596, 3875, 3778, 3905, 3738, 3512, 3495, 3459, 3295,
+]
+TWITTER_S = 300
+TEXT_REQUESTS = 554_395
+
+
+def task(models):
+    """The layout of the artifact's summary, which `switchyard profile import` reads."""
+    rows = []
+    for name, (accuracy, p95_ms) in models.items():
+        points = {batch: round(ms * 1000) for batch, ms in zip(ANCHORS, p95_ms)}
+        by_batch = {}
+        for batch in range(1, BATCH_MAX + 1):
+            ms = interpolated(points, batch) / 1000
+            by_batch[str(batch)] = {"p50": ms, "p95": ms}
+        rows.append({"name": name, "accuracy": accuracy, "latency_ms_by_batch": by_batch})
+    source = "tests/paper/ramsis/derive.py: 95th percentiles at eleven batches, straight lines between them"
+    return {"source": source, "models": rows}
+
+
+def twitter(requests=None):
+    """The artifact's rates, or as many times lower as make this many requests."""
+    lengths_s = [10] * (len(TWITTER_QPS) - 1) + [1]
+    rest_s = TWITTER_S - sum(lengths_s)
+    whole = sum(qps * s for qps, s in zip(TWITTER_QPS, lengths_s))
+    again = 0
+    for qps, s in zip(TWITTER_QPS, lengths_s):
+        again += qps * min(s, rest_s)
+        rest_s -= min(s, rest_s)
+    scale = requests / (whole + again) if requests else 1
+    phases = [
+        {"rate": round(qps * scale, 3), "length_us": s * 1_000_000} for qps, s in zip(TWITTER_QPS, lengths_s)
+    ]
+    return {"streams": [{"arrivals": {"phases": phases}}]}
 
 
 def interpolated(points, batch):
@@ -98,3 +154,6 @@ def write(name, value, rows=()):
 
 write("profile.json", profile(), ("models", "accuracies", "latencies"))
 write("trace.json", trace())
+write("image.json", task(IMAGE), ("models",))
+write("twitter.json", twitter())
+write("twitter-554395.json", twitter(TEXT_REQUESTS))

@@ -1,5 +1,6 @@
 //! One figure of a paper: its command, the published values, the claims.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -28,7 +29,17 @@ pub(crate) struct Figure {
     pub(crate) source: Source,
     /// Metrics of the table.
     pub(crate) metrics: Vec<String>,
+    /// The best possible, for a column of distances from it.
+    pub(crate) best: Option<Best>,
     pub(crate) claims: Vec<Claim>,
+}
+
+/// The best possible value of a metric: that of one policy, such as an oracle.
+#[derive(Clone, Debug, Deserialize, PartialEq, Eq)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Best {
+    pub(crate) policy: String,
+    pub(crate) metric: String,
 }
 
 /// Where a figure's numbers come from.
@@ -51,6 +62,10 @@ pub(crate) struct Prepare {
     pub(crate) out: PathBuf,
     /// Name of the tables' promises in the results, read with `--json`.
     pub(crate) results: Option<String>,
+    /// The command runs for each combination of these values, which replace `{name}` in `args` and
+    /// `out`.
+    #[serde(default)]
+    pub(crate) each: BTreeMap<String, Vec<String>>,
 }
 
 /// `switchyard simulate`, as its options are called. Paths are relative to the figure's file.
@@ -74,8 +89,8 @@ pub(crate) struct Simulate {
     pub(crate) timed: bool,
 }
 
-/// Runs for values that a sweep cannot vary: each value in turn replaces `{name}` in workload and
-/// policies, and the point is `name=value`.
+/// Runs for values that a sweep cannot vary: each value in turn replaces `{name}` in profile, workload
+/// and policies, and the point is `name=value`, or `name=value,SWEEP=VALUE` with a sweep.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Each {
@@ -86,6 +101,7 @@ pub(crate) struct Each {
 /// Options that differ between the runs of [`Each`].
 #[derive(Debug, PartialEq)]
 pub(crate) struct Options {
+    pub(crate) profile: PathBuf,
     pub(crate) workload: String,
     pub(crate) policies: Vec<String>,
 }
@@ -149,6 +165,7 @@ struct FigureFile {
     curves: Option<Curves>,
     #[serde(default)]
     metrics: Vec<String>,
+    best: Option<Best>,
     #[serde(rename = "claim", default)]
     claims: Vec<ClaimFile>,
 }
@@ -201,6 +218,7 @@ impl Figure {
             }
             _ => bail!("must have one of [simulate], [bench] and [curves]"),
         };
+        read.prepare.iter().try_for_each(Prepare::check)?;
         let claims = read.claims.into_iter().map(Claim::try_new);
         Ok(Self {
             name: name.to_owned(),
@@ -212,6 +230,7 @@ impl Figure {
             prepare: read.prepare,
             source,
             metrics: read.metrics,
+            best: read.best,
             claims: claims.collect::<Result<_>>()?,
         })
     }
@@ -232,16 +251,14 @@ impl Simulate {
         let Some(each) = &self.each else {
             return Ok(());
         };
-        if self.sweep.is_some() {
-            bail!("simulate: must have one of sweep and each");
-        }
         if each.values.is_empty() {
             bail!("simulate.each: must have values");
         }
         let place = format!("{{{}}}", each.name);
-        let mut texts = self.policies.iter().chain([&self.workload]);
+        let profile = self.profile.to_string_lossy().into_owned();
+        let mut texts = self.policies.iter().chain([&self.workload, &profile]);
         if !texts.any(|text| text.contains(&place)) {
-            bail!("simulate.each: neither workload nor policies have {place}");
+            bail!("simulate.each: none of profile, workload and policies has {place}");
         }
         Ok(())
     }
@@ -249,6 +266,7 @@ impl Simulate {
     /// One set of options per value of `each`, with the name of its point.
     pub(crate) fn points(&self) -> Vec<(String, Options)> {
         let options = |place: &str, value: &str| Options {
+            profile: replaced(&self.profile, place, value),
             workload: self.workload.replace(place, value),
             policies: self
                 .policies
@@ -269,6 +287,42 @@ impl Simulate {
                 })
                 .collect(),
         }
+    }
+}
+
+fn replaced(path: &Path, place: &str, value: &str) -> PathBuf {
+    PathBuf::from(path.to_string_lossy().replace(place, value))
+}
+
+// === impl Prepare ===
+
+impl Prepare {
+    fn check(&self) -> Result<()> {
+        if self.results.is_some() && !self.each.is_empty() {
+            bail!("prepare: must have one of results and each");
+        }
+        for name in self.each.keys() {
+            let place = format!("{{{name}}}");
+            if !self.out.to_string_lossy().contains(&place) {
+                bail!("prepare.each: `out` must have {place}, so that each run has its own");
+            }
+        }
+        Ok(())
+    }
+
+    /// Arguments and `out` of every run of the command.
+    pub(crate) fn runs(&self) -> Vec<(Vec<String>, PathBuf)> {
+        let first = (self.args.clone(), self.out.clone());
+        self.each.iter().fold(vec![first], |runs, (name, values)| {
+            let place = format!("{{{name}}}");
+            let with = |(args, out): &(Vec<String>, PathBuf), value: &str| {
+                let args = args.iter().map(|arg| arg.replace(&place, value));
+                (args.collect(), replaced(out, &place, value))
+            };
+            let runs = runs.iter();
+            runs.flat_map(|run| values.iter().map(|value| with(run, value)))
+                .collect()
+        })
     }
 }
 
@@ -385,6 +439,17 @@ mod tests {
         ));
     }
 
+    #[test]
+    fn a_figure_may_name_the_best_possible() {
+        let best = "best = { policy = \"oracle-goodput\", metric = \"goodput_ratio\" }";
+        let best = parse(&format!("{best}\n{SIMULATE}")).unwrap().best.unwrap();
+        assert_eq!(
+            (best.policy.as_str(), best.metric.as_str()),
+            ("oracle-goodput", "goodput_ratio")
+        );
+        assert_eq!(parse(SIMULATE).unwrap().best, None);
+    }
+
     fn simulated(text: &str) -> Simulate {
         match parse(text).unwrap().source {
             Source::Simulate(simulate) => simulate,
@@ -406,8 +471,27 @@ mod tests {
         assert_eq!(options.policies, ["x=a{load_per_s = 7.5}"]);
         let refused = |text: String| format!("{:#}", parse(&text).unwrap_err());
         assert!(refused(format!("{SIMULATE}\n{each}")).contains("{load}"));
-        let both = format!("{text}\n{each}\nsweep = \"load=1\"");
-        assert!(refused(both).contains("sweep and each"));
+        let profile = SIMULATE.replace("p.json", "p-{load}.json");
+        let points = simulated(&format!("{profile}\n{each}")).points();
+        assert_eq!(points[1].1.profile, Path::new("p-7.5.json"));
+    }
+
+    #[test]
+    fn a_preparation_runs_for_each_combination() {
+        let prepare = |text: &str| {
+            let head =
+                "[[prepare]]\ncommand = \"prepare ramsis\"\nargs = [\"--workers\", \"{workers}\"]";
+            parse(&SIMULATE.replace("[simulate]", &format!("{head}\n{text}\n[simulate]")))
+        };
+        let each = "each = { workers = [\"60\", \"70\"], slo = [\"150\", \"300\"] }";
+        let figure = prepare(&format!("out = \"t-{{slo}}-{{workers}}\"\n{each}")).unwrap();
+        let runs = figure.prepare[0].runs();
+        let outs: Vec<&Path> = runs.iter().map(|(_, out)| out.as_path()).collect();
+        let expected = ["t-150-60", "t-150-70", "t-300-60", "t-300-70"].map(Path::new);
+        assert_eq!(outs, expected);
+        assert_eq!(runs[3].0, ["--workers", "70"]);
+        let error = prepare(&format!("out = \"t-{{slo}}\"\n{each}")).unwrap_err();
+        assert!(format!("{error:#}").contains("{workers}"), "{error:#}");
     }
 
     #[test]

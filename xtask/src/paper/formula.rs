@@ -1,22 +1,40 @@
 //! The value that a claim measures: `utility(sneakpeek) / utility(lo-edf)`.
 //!
 //! ```text
-//! FORMULA = CHANGE | "mean(" CHANGE ")"
+//! FORMULA = CHANGE | "mean(" CHANGE ")" | ("mean" | "max") "(saved(" METRIC "," POLICY "," POLICY "))"
 //! CHANGE  = TERM [("/" | "-") TERM]
 //! TERM    = METRIC "(" POLICY ["@" POINT] ")"
 //! ```
 //!
 //! Without a point, the formula is taken at every point of the sweep and the worst value counts;
-//! in `mean(...)` the mean of all points does.
+//! in `mean(...)` the mean of all points does. `saved` is the share of the workers that the first
+//! policy saves (see [`saved`](super::saved)).
 
 use std::str::FromStr;
 
 use super::results::Results;
 use super::sample::Sample;
+use super::saved::savings;
+
+/// The value that a claim measures.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Formula {
+    Change(Change),
+    Saved(Saved),
+}
+
+/// The workers that the first policy saves, over all points.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Saved {
+    metric: String,
+    policies: [String; 2],
+    /// The mean over the points, otherwise the most.
+    is_mean: bool,
+}
 
 /// One term, or two with an operator.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Formula {
+pub(crate) struct Change {
     left: Term,
     right: Option<(Operator, Term)>,
     /// Take the mean over the points.
@@ -40,6 +58,75 @@ struct Term {
 // === impl Formula ===
 
 impl FromStr for Formula {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        Ok(match Saved::parse(text.trim())? {
+            Some(saved) => Self::Saved(saved),
+            None => Self::Change(text.parse()?),
+        })
+    }
+}
+
+impl Formula {
+    /// Its value at each point that it does not name itself, or one value over all points.
+    ///
+    /// # Errors
+    /// A metric, policy or point that the results do not have.
+    pub(crate) fn values(&self, results: &Results) -> Result<Vec<Sample>, String> {
+        match self {
+            Self::Change(change) => change.values(results),
+            Self::Saved(saved) => Ok(vec![saved.value(results)?]),
+        }
+    }
+}
+
+// === impl Saved ===
+
+impl Saved {
+    /// None if the text is no such formula.
+    fn parse(text: &str) -> Result<Option<Self>, String> {
+        let (is_mean, inside) = if let Some(inside) = text.strip_prefix("mean(saved(") {
+            (true, inside)
+        } else if let Some(inside) = text.strip_prefix("max(saved(") {
+            (false, inside)
+        } else {
+            return Ok(None);
+        };
+        let wrong = || format!("`{text}`: must be mean(saved(METRIC, POLICY, POLICY)), or max");
+        let inside = inside.strip_suffix("))").ok_or_else(wrong)?;
+        let parts: Vec<&str> = inside.split(',').map(str::trim).collect();
+        let &[metric, one, other] = parts.as_slice() else {
+            return Err(wrong());
+        };
+        Ok(Some(Self {
+            metric: metric.to_owned(),
+            policies: [one.to_owned(), other.to_owned()],
+            is_mean,
+        }))
+    }
+
+    fn value(&self, results: &Results) -> Result<Sample, String> {
+        let [one, other] = self.policies.each_ref().map(String::as_str);
+        let of_seed = |seed: usize| {
+            let savings = savings(results, &self.metric, [one, other], seed)?;
+            Ok(match self.is_mean {
+                true => savings.iter().sum::<f64>() / savings.len() as f64,
+                false => savings.into_iter().fold(f64::NEG_INFINITY, f64::max),
+            })
+        };
+        let values: Vec<f64> = (0..results.seeds())
+            .map(of_seed)
+            .collect::<Result<_, String>>()?;
+        let mean = values.iter().sum::<f64>() / values.len() as f64;
+        let values: Vec<Option<f64>> = values.into_iter().map(Some).collect();
+        Ok(Sample::new(mean, &values))
+    }
+}
+
+// === impl Change ===
+
+impl FromStr for Change {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
@@ -77,12 +164,8 @@ impl FromStr for Formula {
     }
 }
 
-impl Formula {
-    /// Its value at each point that it does not name itself, or their mean.
-    ///
-    /// # Errors
-    /// A metric, policy or point that the results do not have.
-    pub(crate) fn values(&self, results: &Results) -> Result<Vec<Sample>, String> {
+impl Change {
+    fn values(&self, results: &Results) -> Result<Vec<Sample>, String> {
         let terms = [Some(&self.left), self.right.as_ref().map(|(_, term)| term)];
         let is_fixed = terms.into_iter().flatten().all(|term| term.point.is_some());
         let points: Vec<&str> = match is_fixed {
@@ -173,6 +256,30 @@ mod tests {
         let gain = values("mean(utility(a) / utility(b-c))").unwrap();
         assert!(gain.len() == 1 && (gain[0] - 1.6).abs() < 1e-12);
         assert_eq!(values("mean(utility(a@load=2))").unwrap(), [0.6]);
+    }
+
+    #[test]
+    fn saved_workers_are_a_formula() {
+        let run = |workers: u32, policy: &str, accuracies: [f64; 2]| {
+            let [one, other] = accuracies;
+            format!(
+                r#"{{"point": "workers={workers}", "policy": "{policy}",
+                    "estimates": {{"a": {{"mean": 0}}, "violation_ratio": {{"mean": 0}}}},
+                    "by_seed": {{"a": [{one}, {other}]}}}}"#
+            )
+        };
+        let runs = [
+            run(50, "own", [0.8, 0.6]),
+            run(100, "own", [0.9, 0.9]),
+            run(50, "other", [0.6, 0.6]),
+            run(100, "other", [0.7, 0.7]),
+        ];
+        let results = Results::parse(&format!(r#"{{"runs": [{}]}}"#, runs.join(","))).unwrap();
+        let mean = |text: &str| text.parse::<Formula>().unwrap().values(&results).unwrap()[0].mean;
+        // Seed 1 saves 0 and 0.5, seed 2 saves 0 and 0.
+        assert!((mean("mean(saved(a, own, other))") - 0.125).abs() < 1e-12);
+        assert!((mean("max(saved(a, own, other))") - 0.25).abs() < 1e-12);
+        assert!("max(saved(a, own))".parse::<Formula>().is_err());
     }
 
     #[test]

@@ -49,10 +49,12 @@ impl<'a> Program<'a> {
     pub(crate) fn run(&self, figure: &Figure) -> Result<Results> {
         let mut promised = Vec::new();
         for prepare in &figure.prepare {
-            let output = self.output(figure, self.prepare(prepare))?;
-            if let Some(name) = &prepare.results {
-                let tables = Results::of_tables(&output, name);
-                promised.push(tables.with_context(|| format!("`{}`", prepare.command))?);
+            for (args, out) in prepare.runs() {
+                let output = self.output(figure, self.prepare(prepare, &args, &out))?;
+                if let Some(name) = &prepare.results {
+                    let tables = Results::of_tables(&output, name);
+                    promised.push(tables.with_context(|| format!("`{}`", prepare.command))?);
+                }
             }
         }
         let mut results = match &figure.source {
@@ -107,11 +109,11 @@ impl<'a> Program<'a> {
         Ok(String::from_utf8_lossy(&output.stdout).into_owned())
     }
 
-    fn prepare(&self, prepare: &Prepare) -> Command {
+    fn prepare(&self, prepare: &Prepare, args: &[String], out: &Path) -> Command {
         let mut command = Command::new(&self.file);
         command.args(prepare.command.split_whitespace());
-        command.args(&prepare.args);
-        let out = self.workspace.target("").join(&prepare.out);
+        command.args(args);
+        let out = self.workspace.target("").join(out);
         command.arg("--out").arg(self.typed(&out));
         if prepare.results.is_some() {
             command.arg("--json");
@@ -136,7 +138,7 @@ impl<'a> Program<'a> {
             .arg("--policies")
             .arg(plugins::policies(self.workspace));
         command.arg("--config").arg(near(&simulate.config));
-        command.arg("--profile").arg(near(&simulate.profile));
+        command.arg("--profile").arg(near(&options.profile));
         // The papers' servers answer every request, and plan with the profile.
         command.args(["--late", "serve", "--latencies", "profiled"]);
         command.args(["--workload", &options.workload]);
@@ -173,6 +175,8 @@ impl<'a> Program<'a> {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeMap;
+
     use super::*;
 
     #[test]
@@ -184,8 +188,10 @@ mod tests {
             args: vec!["--workers".to_owned(), "60".to_owned()],
             out: PathBuf::from("policies/ramsis/image-60"),
             results: Some("expected".to_owned()),
+            each: BTreeMap::new(),
         };
-        let line = shell::line(&program.prepare(&prepare));
+        let (args, out) = &prepare.runs()[0];
+        let line = shell::line(&program.prepare(&prepare, args, out));
         let expected =
             "switchyard prepare ramsis --workers 60 --out target/policies/ramsis/image-60 --json";
         assert_eq!(line, expected);

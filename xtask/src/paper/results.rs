@@ -136,10 +136,13 @@ impl Results {
         })
     }
 
-    /// The same runs, moved to this point.
+    /// The same runs at this point; points of a sweep follow it after a comma.
     pub(crate) fn at(mut self, point: &str) -> Self {
         for run in &mut self.runs {
-            point.clone_into(&mut run.point);
+            run.point = match run.point.as_str() {
+                "" => point.to_owned(),
+                swept => format!("{point},{swept}"),
+            };
         }
         self
     }
@@ -184,8 +187,37 @@ impl Results {
             .map(|run| (run.point.as_str(), run.policy.as_str(), &run.estimates))
     }
 
+    /// Seeds of the runs; 1 if their values by seed are not known.
+    pub(crate) fn seeds(&self) -> usize {
+        let seeds = self.runs.iter().flat_map(|run| run.by_seed.values());
+        seeds.map(Vec::len).max().unwrap_or(1).max(1)
+    }
+
+    /// The value of one metric for one seed, or the reason why it is missing.
+    pub(crate) fn of_seed(
+        &self,
+        point: &str,
+        policy: &str,
+        metric: &str,
+        seed: usize,
+    ) -> Result<Option<f64>, String> {
+        let (run, estimate) = self.found(point, policy, metric)?;
+        let by_seed = run.by_seed.get(metric);
+        Ok(by_seed.map_or(Some(estimate.mean), |values| {
+            values.get(seed).copied().flatten()
+        }))
+    }
+
     /// The values of one metric, or the reason why they are missing.
     pub(crate) fn sample(&self, point: &str, policy: &str, metric: &str) -> Result<Sample, String> {
+        let (run, estimate) = self.found(point, policy, metric)?;
+        Ok(match run.by_seed.get(metric) {
+            Some(values) => Sample::new(estimate.mean, values),
+            None => Sample::constant(estimate.mean),
+        })
+    }
+
+    fn found(&self, point: &str, policy: &str, metric: &str) -> Result<(&Run, &Estimate), String> {
         let at: Vec<&Run> = self.runs.iter().filter(|run| run.point == point).collect();
         if at.is_empty() {
             let known: Vec<&str> = self.points().collect();
@@ -199,10 +231,7 @@ impl Results {
             let known: Vec<&str> = run.estimates.keys().map(String::as_str).collect();
             format!("no metric `{metric}`, only {}", known.join(", "))
         })?;
-        Ok(match run.by_seed.get(metric) {
-            Some(values) => Sample::new(estimate.mean, values),
-            None => Sample::constant(estimate.mean),
-        })
+        Ok((run, estimate))
     }
 }
 

@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 use comfy_table::presets::NOTHING;
 use comfy_table::{CellAlignment, ContentArrangement, Table};
 
-use super::figure::{Bound, Figure};
+use super::figure::{Best, Bound, Figure};
 use super::results::{Estimate, Results};
 use super::verdict::Verdict;
 
@@ -39,20 +39,36 @@ fn values(figure: &Figure, results: &Results) -> Table {
     let is_swept = results.points().any(|point| !point.is_empty());
     let names = is_swept.then_some("point").into_iter().chain(["policy"]);
     let metrics = figure.metrics.iter().map(String::as_str);
-    table.set_header(names.chain(metrics));
+    let best = figure.best.iter().map(|_| "below the best");
+    table.set_header(names.chain(metrics).chain(best));
     for (point, policy, estimates) in results.rows() {
         let names = is_swept.then_some(point).into_iter().chain([policy]);
         let names = names.map(str::to_owned);
         let cells = figure.metrics.iter().map(|metric| cell(estimates, metric));
-        table.add_row(names.chain(cells));
+        let best = figure.best.iter();
+        let below = best.map(|best| below(best, results, point, policy));
+        table.add_row(names.chain(cells).chain(below));
     }
-    let columns = 1 + usize::from(is_swept)..1 + usize::from(is_swept) + figure.metrics.len();
+    let first = 1 + usize::from(is_swept);
+    let columns = first..first + figure.metrics.len() + usize::from(figure.best.is_some());
     for column in columns {
         if let Some(column) = table.column_mut(column) {
             column.set_cell_alignment(CellAlignment::Right);
         }
     }
     table
+}
+
+/// The distance from the best possible, seed by seed.
+fn below(best: &Best, results: &Results, point: &str, policy: &str) -> String {
+    let of = |policy: &str| results.sample(point, policy, &best.metric);
+    match (of(&best.policy), of(policy)) {
+        (Ok(best), Ok(own)) => {
+            let below = best.minus(&own);
+            interval(below.mean, below.half_width())
+        }
+        _ => "-".to_owned(),
+    }
 }
 
 fn cell(estimates: &BTreeMap<String, Estimate>, metric: &str) -> String {
@@ -123,5 +139,28 @@ mod tests {
         assert_eq!(number(0.00123), "0.00123");
         assert_eq!(number(1.5), "1.500");
         assert_eq!(number(1234.5), "1234");
+    }
+
+    #[test]
+    fn the_distance_from_the_best_is_paired_by_seed() {
+        let run = |policy: &str, values: [f64; 2]| {
+            let [one, other] = values;
+            let mean = f64::midpoint(one, other);
+            format!(
+                r#"{{"point": "", "policy": "{policy}",
+                    "estimates": {{"goodput_ratio": {{"mean": {mean}}}}},
+                    "by_seed": {{"goodput_ratio": [{one}, {other}]}}}}"#
+            )
+        };
+        let runs = [run("oracle", [0.75, 0.5]), run("edf", [0.5, 0.25])].join(",");
+        let results = Results::parse(&format!(r#"{{"runs": [{runs}]}}"#)).unwrap();
+        let best = Best {
+            policy: "oracle".to_owned(),
+            metric: "goodput_ratio".to_owned(),
+        };
+        let at = |policy: &str| below(&best, &results, "", policy);
+        assert_eq!(at("edf"), "0.250 \u{b1} 0.000");
+        assert_eq!(at("oracle"), "0.000 \u{b1} 0.000");
+        assert_eq!(at("fcfs"), "-");
     }
 }

@@ -30,6 +30,17 @@ pub(super) struct ServiceOption {
     pub(super) latency: Micros,
 }
 
+/// A batch of whole requests, in the sequence of a worker.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct ScheduledBatch {
+    pub(super) worker: WorkerId,
+    pub(super) variant: VariantId,
+    pub(super) exit: ExitId,
+    pub(super) stages: u32,
+    /// Positions in the list of tasks.
+    pub(super) tasks: Vec<u32>,
+}
+
 /// All requests of a run that some worker can run, in the order of their arrivals.
 #[derive(Clone, Debug)]
 pub(super) struct RunTasks {
