@@ -50,6 +50,10 @@ pub struct SimulationRequest {
     pub latencies: Option<LatencySource>,
     /// Start without resident models.
     pub cold: bool,
+    /// Recorded votes of neighbours; without them votes are drawn from each app's SneakPeek model.
+    pub votes: Option<PathBuf>,
+    /// The first requests, which count in no metric of requests.
+    pub skip_first: u64,
 }
 
 // === impl SimulationRequest ===
@@ -75,6 +79,8 @@ impl SimulationRequest {
             late: None,
             latencies: None,
             cold: false,
+            votes: None,
+            skip_first: 0,
         }
     }
 }
