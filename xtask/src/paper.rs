@@ -131,6 +131,9 @@ fn judge(
         let results = program
             .run(figure)
             .with_context(|| format!("figure {}", figure.name))?;
+        results
+            .check_in_charge()
+            .with_context(|| format!("figure {}", figure.name))?;
         let verdicts = figure
             .claims
             .iter()

@@ -20,6 +20,7 @@ pub(crate) struct Clients {
     /// No request arrives at this time or later.
     end: Time,
     requests_max: u64,
+    skip_first: u64,
     arrived: u64,
     sources_open: usize,
     last_arrival: Time,
@@ -29,6 +30,8 @@ pub(crate) struct Clients {
 pub(crate) struct ArrivedRequest {
     pub(crate) request: Request,
     pub(crate) label: u32,
+    /// Whether metrics count it.
+    pub(crate) is_counted: bool,
 }
 
 // === impl Clients ===
@@ -45,6 +48,7 @@ impl Clients {
             classes: Stream::new(seed, Purpose::Labels, 0),
             end: Time::ZERO + scenario.duration,
             requests_max: scenario.requests_max,
+            skip_first: scenario.skip_first,
             arrived: 0,
             sources_open: sources.ids().count(),
             last_arrival: Time::ZERO,
@@ -82,11 +86,13 @@ impl Clients {
         let drawn = self.sources.get_mut(source).request(catalog);
         let (app, deadline) = (drawn.app, drawn.deadline);
         let label = self.classes.pick(&self.class_sums[app.index()]) as u32;
+        let is_counted = self.arrived >= self.skip_first;
         let id = self.live.insert(LiveRequest {
             deadline,
             label,
             phase,
             hardness: self.classes.uniform(),
+            is_counted,
             parked: None,
         });
         self.arrived += 1;
@@ -94,12 +100,13 @@ impl Clients {
         Some(ArrivedRequest {
             request: request(id, now, drawn),
             label,
+            is_counted,
         })
     }
 
-    /// Requests that have arrived.
-    pub(crate) fn arrived(&self) -> u64 {
-        self.arrived
+    /// Requests that have arrived, without those that metrics skip.
+    pub(crate) fn counted(&self) -> u64 {
+        self.arrived.saturating_sub(self.skip_first)
     }
 
     /// Whether no request will arrive any more.

@@ -79,7 +79,8 @@ impl<O: Observer> Simulation<O> {
             hardware: Hardware::new(&catalog, scenario.service.clone()),
             links: Links::new(scenario.links, workers, seed),
             deaths: (scenario.deaths).map(|means| Deaths::new(means, workers, seed)),
-            neighbours: NeighbourVotes::new(&catalog, scenario.evidence, seed),
+            neighbours: NeighbourVotes::new(&catalog, scenario.evidence, seed)
+                .with_recorded(&scenario.votes),
             wants_evidence: policy.description().wants.evidence,
             meters: Meters::new(&catalog, clients.sources().phases().len()),
             service: Stream::new(seed, Purpose::Service, 0),
@@ -152,7 +153,7 @@ impl<O: Observer> Simulation<O> {
             ledger: self.scheduler.ledger().by_outcome(),
         };
         let report = closing.report(self.meters, &self.catalog);
-        let arrived = self.clients.arrived();
+        let arrived = self.clients.counted();
         if report.total.ended() != arrived {
             return Err(SimError::Invariant {
                 at_us: self.now.0,
@@ -336,10 +337,17 @@ impl<O: Observer> Simulation<O> {
 
     fn arrive(&mut self, source: SourceId, phase: u32) {
         let arrived = self.clients.arrive(self.now, source, phase, &self.catalog);
-        let Some(ArrivedRequest { request, label }) = arrived else {
+        let Some(ArrivedRequest {
+            request,
+            label,
+            is_counted,
+        }) = arrived
+        else {
             return;
         };
-        self.meters.arrived(request.app, phase);
+        if is_counted {
+            self.meters.arrived(request.app, phase);
+        }
         if self.wants_evidence {
             self.expect_evidence(request.id, request.app, label);
         }
@@ -443,7 +451,9 @@ impl<O: Observer> Simulation<O> {
         let Some(live) = self.clients.live.remove(reply.request) else {
             return Err(self.broken(format!("request {} ended twice", reply.request.0)));
         };
-        self.meters.ended(self.now, &live, reply, &self.catalog);
+        if live.is_counted {
+            self.meters.ended(self.now, &live, reply, &self.catalog);
+        }
         self.observer.ended(self.now, reply);
         Ok(())
     }

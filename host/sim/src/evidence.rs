@@ -1,4 +1,7 @@
-//! Neighbour counts of requests, drawn instead of looked up in an index.
+//! Neighbour counts of requests, drawn instead of looked up in an index: from recorded counts, or by
+//! the SneakPeek model's confusion matrix.
+
+use std::sync::Arc;
 
 use switchyard_core::catalog::{App, Catalog, Confusion};
 use switchyard_core::ids::AppId;
@@ -7,15 +10,18 @@ use switchyard_core::time::Micros;
 
 use crate::random::{Purpose, Stream, running_sums};
 use crate::scenario::EvidenceTimes;
+use crate::votes::RecordedVotes;
 
 /// Draws the votes of k neighbours.
 ///
-/// The class with the most votes is the right one with the SneakPeek model's recall for it, otherwise
+/// With recorded votes, those of a sample of the request's class. Otherwise the class with the most votes is the right one with the SneakPeek model's recall for it, otherwise
 /// another class by the model's confusion row, or by frequency if the row is unknown. Each other vote
 /// is for the same class or for a class drawn by frequency.
 #[derive(Debug)]
 pub(crate) struct NeighbourVotes {
     times: EvidenceTimes,
+    /// By app.
+    recorded: Vec<Option<Arc<RecordedVotes>>>,
     /// Running sums of class frequencies, by app.
     frequencies: Vec<Vec<f64>>,
     delays: Stream,
@@ -29,9 +35,18 @@ impl NeighbourVotes {
         let frequencies = |app: &App| running_sums(app.frequencies.iter().copied());
         Self {
             times,
+            recorded: Vec::new(),
             frequencies: catalog.apps.iter().map(frequencies).collect(),
             delays: Stream::new(seed, Purpose::Evidence, 0),
             votes: Stream::new(seed, Purpose::Evidence, 1),
+        }
+    }
+
+    /// With recorded votes, by app.
+    pub(crate) fn with_recorded(self, recorded: &[Option<Arc<RecordedVotes>>]) -> Self {
+        Self {
+            recorded: recorded.to_vec(),
+            ..self
         }
     }
 
@@ -53,6 +68,9 @@ impl NeighbourVotes {
     ) -> Option<Evidence> {
         let spec = &catalog.apps[app.index()];
         let model = spec.sneakpeek.as_ref()?;
+        if let Some(Some(recorded)) = self.recorded.get(app.index()) {
+            return Some(recorded.draw(label, &mut self.votes));
+        }
         let classes = spec.classes.len();
         let mut counts: Evidence = std::iter::repeat_n(0, classes).collect();
         if classes == 0 || model.neighbours == 0 {

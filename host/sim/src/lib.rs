@@ -11,7 +11,8 @@
 //!
 //! In data order:
 //! - [`workload`]: arrivals as text or JSON; `source` draws them
-//! - [`scenario`]: catalog, workload, and the behaviour that the catalog leaves open
+//! - [`scenario`]: catalog, workload, and the behaviour that the catalog leaves open;
+//!   [`votes`]: recorded votes of neighbours
 //! - `driver`, `events`: the loop; `hardware`, `links`, `evidence`, `clients`, `live`: instead of the live
 //!   server's executors, network, index and clients; `observer`: calls during a run
 //! - [`metrics`]: results of a run, and of several runs together
@@ -45,6 +46,7 @@ mod source;
 pub mod stepped;
 mod text;
 pub mod timeline;
+pub mod votes;
 pub mod workload;
 
 pub use hardware::{BatchCost, Quantile, ServiceError, ServiceTimes, UnprofiledBatch};

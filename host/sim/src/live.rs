@@ -18,6 +18,8 @@ pub(crate) struct LiveRequest {
     /// selects the wrong class in the confusion row. Drawn at the arrival, so the request is as hard
     /// under every policy.
     pub(crate) hardness: f64,
+    /// Whether metrics count it.
+    pub(crate) is_counted: bool,
     /// The worker that holds its activations.
     pub(crate) parked: Option<WorkerId>,
 }

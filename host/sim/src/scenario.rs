@@ -13,6 +13,7 @@ use thiserror::Error;
 use crate::hardware::{ServiceError, ServiceTimes, UnprofiledBatch};
 use crate::links::{LinkTimes, RandomDeaths};
 use crate::source::Sources;
+use crate::votes::RecordedVotes;
 use crate::workload::{Workload, WorkloadError};
 
 /// A catalog, a workload, and the behaviour of workers and evidence that the catalog leaves open.
@@ -26,12 +27,16 @@ pub struct Scenario {
     pub duration: Micros,
     /// Most arrivals.
     pub requests_max: u64,
+    /// The first arrivals, which no metric of requests counts: a warm-up.
+    pub skip_first: u64,
     /// Shares of the classes among an app's requests, by app; by default those of its test set.
     pub class_mixes: Vec<Vec<f64>>,
     /// The law of service times.
     pub service: ServiceTimes,
     /// Delay of evidence, and agreement of its votes.
     pub evidence: EvidenceTimes,
+    /// Recorded votes by app; without them votes are drawn from the app's SneakPeek model.
+    pub votes: Vec<Option<Arc<RecordedVotes>>>,
     /// Whether every variant that fits is resident at the start, as on the live server. Otherwise the
     /// first batch of each variant waits for its load.
     pub preload: bool,
@@ -93,6 +98,14 @@ pub enum SimError {
         /// The reason.
         reason: &'static str,
     },
+    /// The recorded votes of an app do not fit it.
+    #[error("votes of {app}: {reason}")]
+    Votes {
+        /// The app.
+        app: String,
+        /// The reason.
+        reason: String,
+    },
     /// The law of service times is wrong.
     #[error(transparent)]
     Service(#[from] ServiceError),
@@ -139,9 +152,11 @@ impl Scenario {
             workload,
             duration: Micros::from_millis(60_000),
             requests_max: u64::MAX,
+            skip_first: 0,
             class_mixes: Vec::new(),
             service: ServiceTimes::Profiled,
             evidence: EvidenceTimes::default(),
+            votes: Vec::new(),
             preload: true,
             outages: Vec::new(),
             deaths: None,
@@ -175,6 +190,7 @@ impl Scenario {
         self.service.validate()?;
         self.check_fleet()?;
         self.catalog.validate()?;
+        self.check_votes()?;
         Sources::try_new(&self.workload, &self.catalog, 0)?;
         self.class_shares()?;
         Ok(())
@@ -190,6 +206,21 @@ impl Scenario {
                 field,
                 reason,
             })?;
+        }
+        Ok(())
+    }
+
+    /// Checks that recorded votes have a row per class of their app.
+    fn check_votes(&self) -> Result<(), SimError> {
+        for (app, votes) in self.catalog.apps.iter().zip(&self.votes) {
+            let Some(votes) = votes else { continue };
+            let (recorded, classes) = (votes.classes(), app.classes.len());
+            if recorded != classes {
+                return Err(SimError::Votes {
+                    app: app.name.clone(),
+                    reason: format!("{recorded} classes, must be {classes}"),
+                });
+            }
         }
         Ok(())
     }

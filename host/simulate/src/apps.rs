@@ -39,6 +39,10 @@ pub(crate) fn with_apps(base: &Scenario, count: usize) -> Result<Scenario, Strin
         let mixes = choice.apps.iter().map(|&app| base.class_mixes.get(app));
         scenario.class_mixes = mixes.map(|mix| mix.cloned().unwrap_or_default()).collect();
     }
+    if !base.votes.is_empty() {
+        let votes = choice.apps.iter().map(|&app| base.votes.get(app));
+        scenario.votes = votes.map(|votes| votes.cloned().flatten()).collect();
+    }
     if let ServiceTimes::Percentiles(quantiles) = &mut scenario.service {
         for quantile in quantiles {
             quantile.profile = choice.profile(&quantile.profile);

@@ -6,7 +6,8 @@
 //!   found
 //! - [`request`]: the inputs; [`named`]: policies, [`axis`]: sweeps, [`service`]: laws of service times,
 //!   [`words`]: workloads and choices, as typed; [`nearest`]: suggestions for mistyped names
-//! - [`test_bed`]: the pool that is simulated; `workers`, `apps`: more or fewer of them
+//! - [`test_bed`]: the pool that is simulated; `workers`, `apps`: more or fewer of them; `votes`:
+//!   recorded votes of neighbours
 //! - [`contenders`]: the policies, loaded
 //! - [`prepared`]: the checked request and its runs; `meta`: the inputs, for results
 //! - [`observed`]: rows of requests, batches and windows, in [`tables`]
@@ -35,6 +36,7 @@ pub mod service;
 pub mod shipped;
 pub mod tables;
 pub mod test_bed;
+mod votes;
 pub mod words;
 mod workers;
 

@@ -8,6 +8,7 @@ use switchyard_sim::overhead::Overhead;
 use switchyard_sim::report::ReportData;
 use switchyard_sim::{PolicyOutcome, Scenario, SweepPoint, sweep_observed};
 
+use crate::axis::Parameter;
 use crate::contenders::{self, Contenders, PolicyLoader};
 use crate::error::InputError;
 use crate::meta::meta;
@@ -15,6 +16,7 @@ use crate::observed::{RowCollectors, RowKind};
 use crate::request::SimulationRequest;
 use crate::tables::ColumnTable;
 use crate::test_bed::TestBed;
+use crate::votes;
 
 /// A request whose files are read, whose policies are loaded and whose numbers are in range.
 pub struct Prepared {
@@ -177,7 +179,18 @@ struct PointRuns {
 
 /// One scenario per value of the sweep, or one.
 fn points(request: &SimulationRequest, test_bed: &TestBed) -> Result<Vec<SweepPoint>, InputError> {
+    let votes = request.votes.as_deref();
+    if let Some(axis) = request.sweep.as_ref().filter(|_| votes.is_some())
+        && matches!(axis.name, Parameter::Neighbours | Parameter::Evidence)
+    {
+        let name = axis.name.label();
+        let reason = format!("--sweep {name}: recorded votes have their own; leave out --votes");
+        return Err(InputError::new(reason));
+    }
+    let votes = votes.map(|file| votes::read(file, &test_bed.catalog));
     let base = Scenario {
+        votes: votes.transpose()?.unwrap_or_default(),
+        skip_first: request.skip_first,
         class_mixes: test_bed.class_mixes.clone(),
         service: test_bed.service(&request.service)?,
         preload: !request.cold,

@@ -54,6 +54,10 @@ pub struct SimulationRequest {
     pub window_budget: Option<Duration>,
     /// Start without resident models.
     pub cold: bool,
+    /// Recorded votes of neighbours; without them votes are drawn from each app's SneakPeek model.
+    pub votes: Option<PathBuf>,
+    /// The first requests, which count in no metric of requests.
+    pub skip_first: u64,
 }
 
 // === impl SimulationRequest ===
@@ -80,6 +84,8 @@ impl SimulationRequest {
             latencies: None,
             window_budget: None,
             cold: false,
+            votes: None,
+            skip_first: 0,
         }
     }
 }

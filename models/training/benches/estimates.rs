@@ -8,18 +8,25 @@
 //! the prior is weakly or strongly informative and has the workload's mix or, wrongly, that of the
 //! validation set. Requests are drawn from the application's workload, with seeds of no training or
 //! validation.
+//!
+//! `-- --votes fall,heart` writes the votes of the card's k neighbours to stdout instead, by class of
+//! the request, for `switchyard simulate --votes`.
 
+use std::collections::BTreeMap;
 use std::error::Error;
+use std::fmt::Write as _;
 use std::path::Path;
 
 use switchyard_models::Zoo;
 use switchyard_models::zoo::ZooApp;
-use switchyard_training::data::{Generator, Mix};
+use switchyard_training::data::{Generator, Mix, stratified};
 use switchyard_training::train::recipe;
 
 /// Not a seed of a training run.
 const SEED: u64 = 987_654_321;
 const REQUESTS: usize = 2_000;
+/// Requests of each class whose votes are recorded.
+const RECORDED: usize = 2_000;
 /// Jeffreys' prior, per class.
 const ALPHA: f64 = 0.5;
 /// Requests of an application expected in a window, for the strongly informative prior.
@@ -51,11 +58,17 @@ const BASES: [(&str, Basis); 9] = [
 
 fn main() -> Result<(), Box<dyn Error>> {
     let zoo = Zoo::open(&Path::new(env!("CARGO_MANIFEST_DIR")).join("../zoo"))?;
+    let arguments: Vec<String> = std::env::args().collect();
+    if let Some(at) = arguments.iter().position(|arg| arg == "--votes") {
+        let names = arguments.get(at + 1).map_or("", String::as_str);
+        print!("{}", recorded(&zoo, names)?);
+        return Ok(());
+    }
     let mut rows = Vec::new();
     for app in &zoo.apps {
         rows.push((app.card.name.as_str(), errors(app)?));
     }
-    match std::env::args().any(|arg| arg == "--json") {
+    match arguments.iter().any(|arg| arg == "--json") {
         true => println!("{}", json(&rows)),
         false => print!("{}", table(&rows)),
     }
@@ -88,6 +101,52 @@ fn json(rows: &[(&str, Vec<f64>)]) -> serde_json::Value {
         named.map(move |((basis, _), &error)| run(app, basis, error))
     });
     serde_json::json!({"runs": runs.collect::<Vec<_>>()})
+}
+
+/// The votes of each named application, one line per class.
+fn recorded(zoo: &Zoo, names: &str) -> Result<String, Box<dyn Error>> {
+    let mut apps = Vec::new();
+    for name in names.split(',') {
+        let app = zoo.apps.iter().find(|app| app.card.name == name);
+        let app = app.ok_or_else(|| format!("--votes `{name}`: not an application of the zoo"))?;
+        let lines = votes(app)?.join(",\n      ");
+        apps.push(format!(
+            "    {{\"app\": \"{name}\", \"classes\": [\n      {lines}\n    ]}}"
+        ));
+    }
+    let command = format!("cargo bench --workspace --bench estimates -- --votes {names}");
+    Ok(format!(
+        "{{\n  \"made\": {{\"command\": \"{command}\", \"samples_per_class\": {RECORDED}, \
+         \"seed\": {SEED}}},\n  \"apps\": [\n{}\n  ]\n}}\n",
+        apps.join(",\n")
+    ))
+}
+
+/// By class, the different votes of its samples as JSON.
+fn votes(app: &ZooApp) -> Result<Vec<String>, Box<dyn Error>> {
+    let name = &app.card.name;
+    let recipe = recipe(name).ok_or_else(|| format!("{name}: its data cannot be made"))?;
+    let sneakpeek = app.sneakpeek()?;
+    let k = app.card.sneakpeek.as_ref().map(|card| card.k);
+    let (sneakpeek, k) = sneakpeek
+        .zip(k)
+        .ok_or_else(|| format!("{name}: has no evidence"))?;
+    let mut classes = vec![BTreeMap::<Vec<u32>, usize>::new(); app.card.classes.len()];
+    let mut counts = Vec::new();
+    for sample in stratified(recipe.data(), SEED, RECORDED) {
+        sneakpeek.counts(&sample.values, k, &mut counts);
+        *classes[sample.label].entry(counts.clone()).or_default() += 1;
+    }
+    let line = |votes: &BTreeMap<Vec<u32>, usize>| {
+        let mut line = String::new();
+        for (votes, samples) in votes {
+            let comma = if line.is_empty() { "" } else { "," };
+            // Writing to a string cannot fail.
+            let _ = write!(line, "{comma}{{\"votes\":{votes:?},\"samples\":{samples}}}");
+        }
+        format!("[{}]", line.replace(", ", ","))
+    };
+    Ok(classes.iter().map(line).collect())
 }
 
 /// Mean over requests and exits, for each of the bases.

@@ -1,11 +1,14 @@
 #!/usr/bin/env python3
-"""Writes profile.json and combinations.json; README.md says how each number follows.
+"""Writes profile.json, combinations.json and cpu.json; README.md says how each number follows.
 
-    python3 tests/paper/edgeserving/derive.py
+    python3 tests/paper/edgeserving/derive.py [--cpu]
+
+cpu.json is made with --cpu only: it holds what profiles/reference.json held then.
 """
 
 import json
 import pathlib
+import sys
 
 # ResNet bottleneck blocks by residual stage (He et al., table 1).
 BLOCKS = {
@@ -65,19 +68,38 @@ def profile(apps):
     return cells
 
 
+def measured(file):
+    """The measured ResNets of the images app, each as an app, with the paper's SLO."""
+    cells = {"apps": [], "models": [], "accuracies": [], "slicing": [], "latencies": []}
+    for name in ("models", "accuracies", "latencies"):
+        for row in file[name]:
+            if row["app"] != "images" or row.get("from_stage", 0) > 0:
+                continue
+            if name == "latencies" and "exit" not in row:
+                continue
+            left_out = ("confusion", "recall", "workload_accuracy", "parameters", "activation_bytes")
+            kept = {key: value for key, value in row.items() if key not in left_out}
+            cells[name].append({**kept, "app": row["variant"]})
+    for model in cells["models"]:
+        cells["apps"].append({"name": model["app"], "slo_us": SLO_US})
+    return cells
+
+
 def line(value):
     return json.dumps(value, separators=(",", ":"))
 
 
-def text(cells):
+NOTE = "scaled to EdgeServing's published operating points; not measured"
+ELSEWHERE = {"cpu": "elsewhere (scaled)", "cores": 0, "arch": "elsewhere", "os": "elsewhere"}
+
+
+def text(cells, note=NOTE, machine=ELSEWHERE, date="2026-11-21T00:00:00Z"):
     """As `switchyard profile` writes it: one line per entry."""
-    note = "scaled to EdgeServing's published operating points; not measured"
     made = {
-        "date": "2026-11-21T00:00:00Z",
+        "date": date,
         "command": "python3 tests/paper/edgeserving/derive.py",
         "notes": [note],
     }
-    machine = {"cpu": "elsewhere (scaled)", "cores": 0, "arch": "elsewhere", "os": "elsewhere"}
     parts = ['"schema": 2', f'"made": {line(made)}', f'"machine": {line(machine)}']
     for name, entries in cells.items():
         lines = ",\n".join(f"    {line(entry)}" for entry in entries)
@@ -91,6 +113,12 @@ def main():
     here.joinpath("profile.json").write_text(text(profile({m: m for m in models})))
     three = {f"{model}-{copy}": model for model in models for copy in "abc"}
     here.joinpath("combinations.json").write_text(text(profile(three)))
+    if "--cpu" in sys.argv:
+        source = here / "../../../profiles/reference.json"
+        file = json.loads(source.read_text())
+        made = file["made"]
+        note = f"the images app of profiles/reference.json, measured by `{made['command']}`"
+        here.joinpath("cpu.json").write_text(text(measured(file), note, file["machine"], made["date"]))
 
 
 if __name__ == "__main__":

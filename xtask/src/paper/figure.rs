@@ -84,6 +84,10 @@ pub(crate) struct Simulate {
     pub(crate) seeds: u64,
     pub(crate) workers: Option<u32>,
     pub(crate) service: Option<String>,
+    /// Recorded votes of neighbours.
+    pub(crate) votes: Option<PathBuf>,
+    /// First requests that metrics leave out.
+    pub(crate) skip_first: Option<u64>,
     /// Claims are about window times on this machine, so the suite skips them.
     #[serde(default)]
     pub(crate) timed: bool,
@@ -125,6 +129,8 @@ pub(crate) struct Claim {
     pub(crate) value: Option<f64>,
     pub(crate) measure: Formula,
     pub(crate) bound: Bound,
+    /// The parameter of the set-up that was fitted to the published value: the claim predicts nothing.
+    pub(crate) fitted: Option<String>,
     /// Why it does not hold here. A claim that has a reason must not hold.
     pub(crate) departs: Option<String>,
 }
@@ -136,6 +142,8 @@ pub(crate) enum Ground {
     Number,
     /// Published words, such as a direction.
     Words,
+    /// A published value to which a parameter of the set-up was fitted.
+    Fitted,
     /// Measured here, and not published.
     Measured,
 }
@@ -180,6 +188,7 @@ struct ClaimFile {
     at_least: Option<f64>,
     at_most: Option<f64>,
     within: Option<[f64; 2]>,
+    fitted: Option<String>,
     departs: Option<String>,
 }
 
@@ -354,6 +363,9 @@ impl Claim {
         if read.value.is_some() && read.published.is_none() {
             bail!("claim `{}`: a value is published", read.says);
         }
+        if read.fitted.is_some() && read.published.is_none() {
+            bail!("claim `{}`: a fit is to a published value", read.says);
+        }
         let measure = read.measure.parse().map_err(anyhow::Error::msg);
         Ok(Self {
             measure: measure.with_context(|| format!("claim `{}`: measure", read.says))?,
@@ -361,12 +373,14 @@ impl Claim {
             published: read.published,
             value: read.value,
             bound,
+            fitted: read.fitted,
             departs: read.departs,
         })
     }
 
     pub(crate) fn ground(&self) -> Ground {
         match (&self.published, self.value) {
+            _ if self.fitted.is_some() => Ground::Fitted,
             (_, Some(_)) => Ground::Number,
             (Some(_), None) => Ground::Words,
             (None, None) => Ground::Measured,

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! FORMULA = CHANGE | "mean(" CHANGE ")" | ("mean" | "max") "(saved(" METRIC "," POLICY "," POLICY "))"
-//! CHANGE  = TERM [("/" | "-") TERM]
+//! CHANGE  = TERM {("/" | "-" | "+") TERM}, from left to right
 //! TERM    = METRIC "(" POLICY ["@" POINT] ")"
 //! ```
 //!
@@ -32,11 +32,11 @@ pub(crate) struct Saved {
     is_mean: bool,
 }
 
-/// One term, or two with an operator.
+/// One term, or several with operators.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Change {
-    left: Term,
-    right: Option<(Operator, Term)>,
+    first: Term,
+    others: Vec<(Operator, Term)>,
     /// Take the mean over the points.
     is_mean: bool,
 }
@@ -45,6 +45,7 @@ pub(crate) struct Change {
 enum Operator {
     Over,
     Minus,
+    Plus,
 }
 
 /// A metric of a policy.
@@ -139,26 +140,22 @@ impl FromStr for Change {
                 None => return Err(format!("`{text}`: must end with )")),
             },
         };
-        let (left, rest) = Term::take(text.trim())?;
-        let rest = rest.trim();
-        let right = match rest.chars().next() {
-            None => None,
-            Some(sign) => {
-                let operator = match sign {
-                    '/' => Operator::Over,
-                    '-' => Operator::Minus,
-                    _ => return Err(format!("`{rest}`: must begin with / or -")),
-                };
-                let (term, rest) = Term::take(rest[1..].trim())?;
-                if !rest.trim().is_empty() {
-                    return Err(format!("`{rest}` is left over"));
-                }
-                Some((operator, term))
-            }
-        };
+        let (first, rest) = Term::take(text.trim())?;
+        let (mut rest, mut others) = (rest.trim(), Vec::new());
+        while let Some(sign) = rest.chars().next() {
+            let operator = match sign {
+                '/' => Operator::Over,
+                '-' => Operator::Minus,
+                '+' => Operator::Plus,
+                _ => return Err(format!("`{rest}` is left over: must begin with /, - or +")),
+            };
+            let (term, after) = Term::take(rest[1..].trim())?;
+            others.push((operator, term));
+            rest = after.trim();
+        }
         Ok(Self {
-            left,
-            right,
+            first,
+            others,
             is_mean,
         })
     }
@@ -166,8 +163,8 @@ impl FromStr for Change {
 
 impl Change {
     fn values(&self, results: &Results) -> Result<Vec<Sample>, String> {
-        let terms = [Some(&self.left), self.right.as_ref().map(|(_, term)| term)];
-        let is_fixed = terms.into_iter().flatten().all(|term| term.point.is_some());
+        let others = self.others.iter().map(|(_, term)| term);
+        let is_fixed = others.chain([&self.first]).all(|term| term.point.is_some());
         let points: Vec<&str> = match is_fixed {
             true => vec![""],
             false => results.points().collect(),
@@ -175,12 +172,17 @@ impl Change {
         let values: Vec<Sample> = points
             .into_iter()
             .map(|point| {
-                let left = self.left.value(results, point)?;
-                Ok(match &self.right {
-                    None => left,
-                    Some((Operator::Over, right)) => left.over(&right.value(results, point)?),
-                    Some((Operator::Minus, right)) => left.minus(&right.value(results, point)?),
-                })
+                let first = self.first.value(results, point)?;
+                self.others
+                    .iter()
+                    .try_fold(first, |left, (operator, term)| {
+                        let right = term.value(results, point)?;
+                        Ok(match operator {
+                            Operator::Over => left.over(&right),
+                            Operator::Minus => left.minus(&right),
+                            Operator::Plus => left.plus(&right),
+                        })
+                    })
             })
             .collect::<Result<_, String>>()?;
         Ok(match self.is_mean {
@@ -256,6 +258,14 @@ mod tests {
         let gain = values("mean(utility(a) / utility(b-c))").unwrap();
         assert!(gain.len() == 1 && (gain[0] - 1.6).abs() < 1e-12);
         assert_eq!(values("mean(utility(a@load=2))").unwrap(), [0.6]);
+        // From left to right: 0.8 - 0.4 - 0.6 + 0.5.
+        let change =
+            "utility(a@load=1) - utility(b-c@load=1) - utility(a@load=2) + utility(b-c@load=2)";
+        let change = values(change).unwrap();
+        assert!(
+            change.len() == 1 && (change[0] - 0.3).abs() < 1e-12,
+            "{change:?}"
+        );
     }
 
     #[test]
@@ -287,7 +297,7 @@ mod tests {
         for (text, word) in [
             ("utility", "METRIC(POLICY)"),
             ("utility()", "METRIC(POLICY)"),
-            ("utility(a) * utility(b-c)", "/ or -"),
+            ("utility(a) * utility(b-c)", "/, - or +"),
             ("utility(a) / utility(b-c) x", "left over"),
             ("utility(d)", "d"),
             ("goodput(a)", "goodput"),

@@ -63,7 +63,10 @@ impl ClaimPage {
                 show::interval(measured.mean, measured.half_width()),
                 error.map_or(String::new(), |error| format!("{error:+.1} %")),
                 match verdict.holds {
-                    true => "holds".to_owned(),
+                    true => match &claim.fitted {
+                        None => "holds".to_owned(),
+                        Some(parameter) => format!("fitted: {parameter}"),
+                    },
                     false => format!("departs: {reason}"),
                 },
             ];
@@ -78,10 +81,12 @@ impl ClaimPage {
     pub(crate) fn summary(&self) -> String {
         let of = |ground| self.counts.get(&ground).copied().unwrap_or_default();
         format!(
-            "{} claims: {} of published numbers, {} of published words, {} measured here only; {} depart",
+            "{} claims: {} of published numbers, {} of published words, {} fitted to published values, {} \
+             measured here only; {} depart",
             self.rows.len(),
             of(Ground::Number),
             of(Ground::Words),
+            of(Ground::Fitted),
             of(Ground::Measured),
             self.departs,
         )
@@ -158,27 +163,37 @@ mod tests {
             value,
             measure: "utility(a)".parse().unwrap(),
             bound: Bound::AtLeast(2.0),
+            fitted: None,
             departs: Some("because".to_owned()),
         }
     }
 
     #[test]
     fn a_page_counts_the_grounds_of_bounds_apart() {
+        let fitted = Claim {
+            fitted: Some("load".to_owned()),
+            ..claim(Some("2x"), Some(2.0))
+        };
         let claims = [
             claim(Some("2x"), Some(2.0)),
             claim(Some("higher"), None),
             claim(None, None),
+            fitted,
         ];
         let verdict = |(claim, mean): (_, f64)| Verdict {
             claim,
             measured: Sample::constant(mean),
             holds: mean >= 2.0,
         };
-        let verdicts: Vec<Verdict<'_>> = claims.iter().zip([2.5, 2.0, 1.0]).map(verdict).collect();
+        let verdicts: Vec<Verdict<'_>> = claims
+            .iter()
+            .zip([2.5, 2.0, 1.0, 2.0])
+            .map(verdict)
+            .collect();
         let mut page = ClaimPage::default();
         page.add("mael/fig07", &verdicts);
-        let summary = "3 claims: 1 of published numbers, 1 of published words, 1 measured here only; \
-                       1 depart";
+        let summary = "4 claims: 1 of published numbers, 1 of published words, 1 fitted to published \
+                       values, 1 measured here only; 1 depart";
         assert_eq!(page.summary(), summary);
         let markdown = page.markdown();
         assert!(
@@ -186,6 +201,7 @@ mod tests {
             "{markdown}"
         );
         assert!(markdown.contains("departs: because"), "{markdown}");
+        assert!(markdown.contains("fitted: load"), "{markdown}");
         let html = page.html();
         assert!(
             html.contains("<td>A &lt; B</td>") && html.contains("class=\"departs\""),

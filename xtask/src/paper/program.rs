@@ -151,10 +151,17 @@ impl<'a> Program<'a> {
             ("--sweep", simulate.sweep.clone()),
             ("--service", simulate.service.clone()),
             ("--workers", simulate.workers.map(|count| count.to_string())),
+            (
+                "--skip-first",
+                simulate.skip_first.map(|count| count.to_string()),
+            ),
         ] {
             if let Some(value) = value {
                 command.args([option, &value]);
             }
+        }
+        if let Some(votes) = &simulate.votes {
+            command.arg("--votes").arg(near(votes));
         }
         command.args(["--json", "-"]);
         command

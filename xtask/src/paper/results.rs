@@ -49,6 +49,9 @@ struct SeedReport {
     /// Answers by variant and exit.
     #[serde(default)]
     served: Vec<Served>,
+    /// How often the policy was taken off for its faults.
+    #[serde(default)]
+    taken_off: u64,
 }
 
 #[derive(Debug, Deserialize)]
@@ -178,6 +181,29 @@ impl Results {
         let mut last = None;
         let points = self.runs.iter().map(|run| run.point.as_str());
         points.filter(move |&point| last.replace(point) != Some(point))
+    }
+
+    /// Fails if a policy was taken off for its faults in any run: the native fallback served the rest, so
+    /// that the results are not the policy's.
+    ///
+    /// # Errors
+    /// Names the policy, the point and the number of runs.
+    pub(crate) fn check_in_charge(&self) -> Result<()> {
+        for run in &self.runs {
+            let (all, of) = (run.reports.len(), |report: &&SeedReport| {
+                report.taken_off > 0
+            });
+            let off = run.reports.iter().filter(of).count();
+            if off > 0 {
+                bail!(
+                    "policy `{}` was taken off in {off} of {all} runs at point `{}`; raise \
+                     window_budget_ms or patience_ms of the pool, or bound the policy's search",
+                    run.policy,
+                    run.point,
+                );
+            }
+        }
+        Ok(())
     }
 
     /// Point, policy and estimates of each run.
@@ -311,6 +337,23 @@ mod tests {
         };
         assert!((of("final").mean - 0.875).abs() < 1e-12);
         assert!((of("layer1").mean - 0.125).abs() < 1e-12);
+    }
+
+    #[test]
+    fn a_policy_that_was_taken_off_is_named() {
+        let parsed = |off: u64| {
+            let reports = format!(r#"[{{"taken_off": 0}}, {{"taken_off": {off}}}]"#);
+            let run = format!(
+                r#"{{"point": "load=2", "policy": "p", "estimates": {{}}, "reports": {reports}}}"#
+            );
+            Results::parse(&format!(r#"{{"runs": [{run}]}}"#)).unwrap()
+        };
+        assert!(parsed(0).check_in_charge().is_ok());
+        let error = parsed(1).check_in_charge().unwrap_err().to_string();
+        assert!(
+            error.contains("`p`") && error.contains("1 of 2 runs at point `load=2`"),
+            "{error}"
+        );
     }
 
     #[test]

@@ -44,6 +44,10 @@ impl Sample {
         self.with(other, self.mean - other.mean, |one, other| one - other)
     }
 
+    pub(crate) fn plus(&self, other: &Self) -> Self {
+        self.with(other, self.mean + other.mean, |one, other| one + other)
+    }
+
     /// The ratio of the means; its deviations to first order (the delta method).
     pub(crate) fn over(&self, other: &Self) -> Self {
         let ratio = self.mean / other.mean;

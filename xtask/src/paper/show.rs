@@ -95,7 +95,12 @@ fn claims(verdicts: &[Verdict<'_>]) -> Table {
             claim.published.clone().unwrap_or_else(|| "-".to_owned()),
             bound(claim.bound),
             interval(verdict.measured.mean, verdict.measured.half_width()),
-            if verdict.holds { "yes" } else { "no" }.to_owned(),
+            match (verdict.holds, &claim.fitted) {
+                (true, Some(_)) => "fitted",
+                (true, None) => "yes",
+                (false, _) => "no",
+            }
+            .to_owned(),
         ]);
     }
     table

@@ -112,6 +112,13 @@ pub(crate) struct SimulateArgs {
     /// Start without resident models
     #[arg(long)]
     pub(super) cold: bool,
+    /// Recorded votes of neighbours, a JSON file; otherwise votes are drawn from the confusion matrix
+    /// of each app's SneakPeek model
+    #[arg(long, value_name = "FILE")]
+    pub(super) votes: Option<PathBuf>,
+    /// Number of first requests that metrics of requests leave out, as a warm-up
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    pub(super) skip_first: u64,
     /// Write all results as JSON; `-`: to stdout, instead of the table
     #[arg(long, value_name = "FILE")]
     pub(super) json: Option<PathBuf>,
@@ -196,6 +203,8 @@ impl SimulateArgs {
             latencies: self.latencies,
             window_budget: self.window_budget_ms.map(Duration::from_millis),
             cold: self.cold,
+            votes: self.votes.clone(),
+            skip_first: self.skip_first,
         })
     }
 }
