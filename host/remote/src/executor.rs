@@ -223,7 +223,7 @@ impl Executor for RemoteExecutor {
 
     fn release_at_once(&self) -> Option<ReleaseAtOnce> {
         let link = Arc::clone(self.link.as_ref().ok()?);
-        // Rows belong to the session, under any model of the server.
+        // The session holds the rows of all models of the server.
         let model = self.options.models.first()?.clone();
         let shared = Arc::clone(&self.shared);
         Some(Box::new(move |request| {

@@ -8,7 +8,7 @@ use crate::error::ProtocolError;
 use crate::excerpt::excerpt;
 use crate::stages::{StageCall, StageWork};
 
-/// The session, which only requests of stage ranges have.
+/// The session of a request with a range of stages.
 const SESSION: &str = "switchyard_session";
 /// The numbers of the rows, with commas.
 const ROWS: &str = "switchyard_rows";
