@@ -30,7 +30,7 @@ pub(crate) struct BenchArgs {
     /// Another server in the race, such as triton=http://127.0.0.1:8100/v2/models/mlp/infer
     #[arg(long, value_name = "NAME=URL")]
     peer: Vec<String>,
-    /// Print, and leave docs/performance.md as it is
+    /// Print, and leave docs/performance.md and docs/figures as they are
     #[arg(long)]
     dry_run: bool,
     /// Only count instructions and compare them with tests/instructions.toml, as the suite does
@@ -120,9 +120,15 @@ fn command(workspace: &Workspace, args: &BenchArgs, bench: &str) -> Command {
     let mut command = cargo_bench(workspace, args);
     command.args(["--bench", bench]);
     let peers = args.peer.iter().filter(|_| bench == "race");
-    let mut more: Vec<&str> = peers.flat_map(|peer| ["--peer", peer]).collect();
+    let mut more: Vec<String> = peers
+        .flat_map(|peer| ["--peer".to_owned(), peer.clone()])
+        .collect();
     if args.quick {
-        more.push("--quick");
+        more.push("--quick".to_owned());
+    }
+    if bench == "fleet" && !args.dry_run {
+        let plot = workspace.root.join("docs/figures/saturation.svg");
+        more.push(format!("--plot={}", plot.display()));
     }
     if !more.is_empty() {
         command.arg("--").args(more);

@@ -110,7 +110,7 @@ impl Scheduler {
     fn served_within(&self, now: Time, app: AppId, time: Micros) -> u64 {
         let best = self.capacity.app(app).best.batch;
         let latency = self.estimates.of_kind(now, best.kind).of(best.latency);
-        let workers = self.workers.up() as u64;
+        let workers = self.workers.expected() as u64;
         let served = u128::from(time.0) * u128::from(workers) * u128::from(best.size);
         let served = served / u128::from(latency.0.max(1));
         u64::try_from(served).unwrap_or(u64::MAX)
@@ -164,7 +164,7 @@ impl Scheduler {
         self.load.advance(now);
         let demand = |app| self.demand(now, app, self.capacity.app(app).best.batch);
         let demands: f64 = self.catalog.app_ids().map(demand).sum();
-        demands > self.workers.up() as f64
+        demands > self.workers.expected() as f64
     }
 
     /// The least time of a worker, in microseconds, that a request of this app and cost takes: its share of
@@ -196,6 +196,6 @@ impl Scheduler {
         };
         let demands: Demands = self.catalog.app_ids().map(demand).collect();
         let asked = demands.get(app.index()).copied().unwrap_or_default();
-        asked > fair_level(demands, self.workers.up() as f64)
+        asked > fair_level(demands, self.workers.expected() as f64)
     }
 }

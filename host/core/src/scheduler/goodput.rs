@@ -93,7 +93,7 @@ impl Scheduler {
             fastest,
             usual: usual_time,
             margin: slowdown(usual.kind).of(self.habit(app).margin),
-            enough: self.workers.up() * usual.size as usize,
+            enough: self.workers.expected() * usual.size as usize,
         })
     }
 

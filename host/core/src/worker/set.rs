@@ -136,6 +136,11 @@ impl WorkerSet {
         self.up + self.touched().filter(|worker| worker.up).count()
     }
 
+    /// Workers to count on: those that are up, or one while none is, since it may be back in time.
+    pub(crate) fn expected(&self) -> usize {
+        self.up().max(1)
+    }
+
     /// Whether a worker with at least this memory is up.
     pub(crate) fn any_up_with(&self, memory_bytes: u64) -> bool {
         let fits = |class: &WorkerClass| memory_bytes <= class.memory_bytes;

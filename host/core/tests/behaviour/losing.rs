@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use switchyard_core::SchedulerConfig;
-use switchyard_core::catalog::Capabilities;
+use switchyard_core::catalog::{Capabilities, Late};
 use switchyard_core::event::{BatchEnd, Event, Notice};
 use switchyard_core::ids::{ExitId, RequestId, VariantId, WorkerId};
 use switchyard_core::request::{Outcome, Rejection};
@@ -12,7 +12,7 @@ use switchyard_core::time::{Micros, Time};
 use crate::bed::driver::Driver;
 use crate::bed::script::{install, stages, whole};
 use crate::bed::steps::failed;
-use crate::bed::{catalog, request};
+use crate::bed::{catalog, late_catalog, request};
 
 const W0: WorkerId = WorkerId(0);
 
@@ -131,6 +131,42 @@ fn a_request_that_takes_its_workers_down_ends_after_three_and_runs_alone_at_last
     driver.give(Event::WorkerUp(W0));
     driver.drain();
     driver.check_empty();
+}
+
+#[test]
+fn while_no_worker_is_up_requests_wait_for_one_as_long_as_it_could_serve_them_in_time() {
+    for late in [Late::Shed, Late::Last] {
+        let mut driver = Driver::new(late_catalog(1, late), SchedulerConfig::default());
+        driver.give(down());
+        // The worker answers 8 requests in 2 ms.
+        for id in 1..=40 {
+            driver.advance_to(Time(id * 1_000));
+            driver.arrive(request(id, 0, driver.now, 500_000));
+        }
+        assert!(driver.replies.is_empty(), "{:?}", driver.replies);
+        driver.give(Event::WorkerUp(W0));
+        driver.drain();
+        driver.check_empty();
+        assert!((1..=40).all(|id| is_answered(&driver, id)));
+    }
+}
+
+#[test]
+fn while_no_worker_is_up_more_than_one_could_serve_in_time_is_refused() {
+    let mut driver = Driver::new(late_catalog(2, Late::Shed), SchedulerConfig::default());
+    driver.give(down());
+    driver.give(Event::WorkerDown {
+        worker: WorkerId(1),
+        reason: "unplugged".to_owned(),
+    });
+    for id in 1..=100 {
+        driver.arrive(request(id, 0, Time::ZERO, 11_000));
+    }
+    // 10 ms are left when the last batch ends in time: 40 requests.
+    let refused = |id| outcome(&driver, id) == &Outcome::Rejected(Rejection::Overloaded);
+    let refused = (1..=100).filter(|id| driver.replies.contains_key(&RequestId(*id)) && refused(*id));
+    let refused = refused.count();
+    assert!((55..=62).contains(&refused), "{refused}");
 }
 
 #[test]
