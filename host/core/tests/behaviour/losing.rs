@@ -164,7 +164,8 @@ fn while_no_worker_is_up_more_than_one_could_serve_in_time_is_refused() {
     }
     // 10 ms are left when the last batch ends in time: 40 requests.
     let refused = |id| outcome(&driver, id) == &Outcome::Rejected(Rejection::Overloaded);
-    let refused = (1..=100).filter(|id| driver.replies.contains_key(&RequestId(*id)) && refused(*id));
+    let refused =
+        (1..=100).filter(|id| driver.replies.contains_key(&RequestId(*id)) && refused(*id));
     let refused = refused.count();
     assert!((55..=62).contains(&refused), "{refused}");
 }
