@@ -145,7 +145,6 @@ fn instance(window: &Columns) -> (Store<Columns>, bindings::Layouts) {
     config
         .concurrency_support(false)
         .epoch_interruption(true)
-        .cranelift_nan_canonicalization(true)
         .wasm_relaxed_simd(false);
     let engine = Engine::new(&config).unwrap();
     let file = component_file("SWITCHYARD_GUESTS", "policies-test", "layouts");
