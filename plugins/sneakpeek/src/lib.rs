@@ -131,12 +131,7 @@ fn workers<'a>(window: &Window<'a>, plan: &mut PlanBuilder) -> Vec<WorkerRef<'a>
 
 impl SneakPeek {
     /// Schedules the requests of a window at its end, whatever the workers do then.
-    fn schedule_window(
-        &mut self,
-        window: &Window,
-        workers: &[WorkerRef],
-        plan: &mut PlanBuilder,
-    ) {
+    fn schedule_window(&mut self, window: &Window, workers: &[WorkerRef], plan: &mut PlanBuilder) {
         let (now_us, length_us) = (window.now_us(), self.settings.window_us());
         let end_us = |us: u64| (us / length_us + 1).saturating_mul(length_us);
         let Some(oldest_us) = window.requests().map(RequestRef::arrival_us).min() else {
