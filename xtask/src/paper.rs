@@ -9,6 +9,7 @@
 //! - [`verdict`]: whether a claim holds
 //! - [`show`]: a figure as text; [`page`]: all claims on one page
 
+mod claim;
 mod curves;
 mod figure;
 mod formula;

@@ -98,7 +98,7 @@ impl Policy for SneakPeek {
         let now_us = window.now_us();
         let mut workers = workers(window, plan);
         if self.settings.schedule_at == ScheduleAt::WindowEnd {
-            self.schedule_window(window, &mut workers, plan);
+            self.schedule_window(window, &workers, plan);
             return Ok(());
         }
         let is_due = self.short_circuits && now_us >= self.due_us;
@@ -131,12 +131,7 @@ fn workers<'a>(window: &Window<'a>, plan: &mut PlanBuilder) -> Vec<WorkerRef<'a>
 
 impl SneakPeek {
     /// Schedules the requests of a window at its end, whatever the workers do then.
-    fn schedule_window(
-        &mut self,
-        window: &Window,
-        workers: &mut Vec<WorkerRef>,
-        plan: &mut PlanBuilder,
-    ) {
+    fn schedule_window(&mut self, window: &Window, workers: &[WorkerRef], plan: &mut PlanBuilder) {
         let (now_us, length_us) = (window.now_us(), self.settings.window_us());
         let end_us = |us: u64| (us / length_us + 1).saturating_mul(length_us);
         let Some(oldest_us) = window.requests().map(RequestRef::arrival_us).min() else {
@@ -150,9 +145,12 @@ impl SneakPeek {
         self.due_us = end_us(now_us);
         self.jobs.fill(window, &self.apps, &self.settings);
         lost::answer(&mut self.jobs.lost, &self.apps, plan);
-        self.serve_starved(window, workers, plan);
         self.decide(window, workers, plan);
-        self.fill_idle(window, plan);
+        // As in the paper, every request of the window is scheduled; those of utility 0 run last.
+        for worker in workers {
+            let timeline = WorkerTimeline::new(*worker, window.catalog());
+            while lost::run(&mut self.jobs.lost, &self.apps, &timeline, plan) > 0 {}
+        }
         plan.wake_at(self.due_us);
     }
 

@@ -27,10 +27,10 @@ SLO_US = 50_000
 BATCH_MAX = 10
 
 # Mean time of one block, and of everything that is no block in times of one.
-BLOCK_US = 301
+BLOCK_US = 402
 REST_BLOCKS = 26 / 7
 # Extra time of ten requests over one, as a share.
-BATCH_GROWTH = 0.276
+BATCH_GROWTH = 0.25
 # Standard deviation of a latency as a share of its mean, and the normal quantiles.
 SPREAD = 0.015
 P95, P99 = 1.645, 2.326

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Writes profile.json; README.md says how each number follows.
+"""Writes profile.json, light-10.json for Figure 3 and heavy-33.json for HW-E; README.md says how each number follows.
 
     python3 tests/paper/ppo-router/derive.py
 """
@@ -18,6 +18,11 @@ MODELS = {
     "heavy": {"accuracy": 82.78, "alone_us": 42_800, "more": 0.90},
     "light": {"accuracy": 77.69, "alone_us": 12_000, "more": 0.25},
 }
+# Figure 3: with 12 ms no shares meet a required latency of 150 ms in a burst, but SA does in the paper. Any time up to
+# 10 ms allows it.
+LIGHT_US_FIGURE_3 = 10_000
+# Four instances that answer 66.8 % of 180 a second in time, as HW-E does in the paper, less what it rejects too early.
+HEAVY_US_HW_E = 32_500
 # Section 5.2.2; the profile is linear between them.
 BATCHES = [1, 3, 5]
 
@@ -70,7 +75,12 @@ def text(cells):
 
 
 def main():
-    pathlib.Path(__file__).with_name("profile.json").write_text(text(profile()))
+    here = pathlib.Path(__file__).parent
+    here.joinpath("profile.json").write_text(text(profile()))
+    MODELS["light"]["alone_us"] = LIGHT_US_FIGURE_3
+    here.joinpath("light-10.json").write_text(text(profile()))
+    MODELS["heavy"]["alone_us"] = HEAVY_US_HW_E
+    here.joinpath("heavy-33.json").write_text(text(profile()))
 
 
 if __name__ == "__main__":

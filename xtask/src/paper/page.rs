@@ -8,7 +8,7 @@ use std::path::Path;
 
 use anyhow::{Context, Result};
 
-use super::figure::Ground;
+use super::claim::Ground;
 use super::show;
 use super::verdict::Verdict;
 
@@ -152,7 +152,7 @@ fn escaped(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::figure::{Bound, Claim};
+    use super::super::claim::{Bound, Claim};
     use super::super::sample::Sample;
     use super::*;
 

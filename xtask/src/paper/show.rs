@@ -6,7 +6,8 @@ use std::fmt::Write as _;
 use comfy_table::presets::NOTHING;
 use comfy_table::{CellAlignment, ContentArrangement, Table};
 
-use super::figure::{Best, Bound, Figure};
+use super::claim::Bound;
+use super::figure::{Best, Figure};
 use super::results::{Estimate, Results};
 use super::verdict::Verdict;
 

@@ -2,7 +2,7 @@
 
 use anyhow::{Context, Result};
 
-use super::figure::Claim;
+use super::claim::Claim;
 use super::results::Results;
 use super::sample::Sample;
 
