@@ -51,6 +51,21 @@ fn a_window_is_scheduled_whole_at_its_end() {
 }
 
 #[test]
+fn lost_requests_of_a_window_run_last() {
+    let catalog = &one_app();
+    let json = r#"{"schedule_at": "window-end", "window_ms": 10}"#;
+    let mut policy = SneakPeek::configure(catalog, json).unwrap();
+    // Late by more than its deadline: utility 0 with every model.
+    let window = WindowBuilder::new(catalog).now_us(1_010_000);
+    let window = window.request("heart").age_us(900_000);
+    let window = window.request("heart").age_us(7_000);
+    assert_eq!(
+        decide(&mut policy, catalog, window).0,
+        [(1, vec![2]), (0, vec![1])]
+    );
+}
+
+#[test]
 fn adjacent_requests_with_one_model_are_a_batch() {
     // Due in 100 ms: slow ends at 40 and 80, and would end at 120, so the third is fast.
     let catalog = &one_app();
