@@ -171,7 +171,7 @@ impl Admin {
         let deadline = self.questions.deadline();
         match self.ask(pool, question, deadline).await {
             Ok(Some(found)) => explained(pool, found, None).await,
-            Ok(None) => error(StatusCode::NOT_FOUND, "this window is not kept (any more)"),
+            Ok(None) => self.not_kept(pool, &format!("window {id}"), deadline).await,
             Err(refused) => refused,
         }
     }
@@ -182,12 +182,26 @@ impl Admin {
         let deadline = self.questions.deadline();
         match self.ask(pool, question, deadline).await {
             Ok(Some(found)) => explained(pool, found, Some(request)).await,
-            Ok(None) => error(
-                StatusCode::NOT_FOUND,
-                "no window that is kept names this request",
-            ),
+            Ok(None) => {
+                let which = format!("a window about request {}", request.0);
+                self.not_kept(pool, &which, deadline).await
+            }
             Err(refused) => refused,
         }
+    }
+
+    /// The answer about a window that is not there.
+    async fn not_kept(&self, pool: &AdminPool, which: &str, deadline: Instant) -> Response {
+        let status = match self.ask(pool, Message::Status, deadline).await {
+            Ok(status) => status,
+            Err(refused) => return refused,
+        };
+        let text = format!(
+            "{which} is not kept: pool `{}` has had {} windows and keeps the last ones, as many as \
+             `windows_kept` of its [[pool]] says",
+            status.pool, status.windows,
+        );
+        error(StatusCode::NOT_FOUND, &text)
     }
 
     /// Asks the driver of a pool; 503 with the reason if it does not answer.

@@ -85,7 +85,13 @@ impl Policies {
         let (active, serves) = channel(None);
         let shared = parts.shared.take();
         let fence = shared.as_ref().and_then(|shared| shared.fence.clone());
-        let handle = PoliciesHandle::new(requests.clone(), Arc::clone(&status), serves, fence);
+        let handle = PoliciesHandle {
+            requests: requests.clone(),
+            status: Arc::clone(&status),
+            active: serves,
+            bundled: parts.bundled.take(),
+            fence,
+        };
         let pool = parts.pool.name();
         let readiness = parts.pool.readiness();
         readiness.wait_for(Awaited::Policy, "its policy is being loaded");

@@ -254,7 +254,10 @@ impl CtlArgs {
         let swap = client.order(&pool.driver.pool, verb, &order, &token)?;
         match self.json {
             true => print::json(&swap),
-            false => print::line(text::swap(&pool.driver.pool, active, &swap)),
+            false => {
+                let asked = order.policy.as_deref();
+                print::line(text::swap(&pool.driver.pool, asked, active, &swap))
+            }
         }
     }
 }

@@ -98,6 +98,28 @@ fn an_operator_swaps_and_rolls_back_and_both_outlive_a_restart() {
 }
 
 #[test]
+fn an_order_names_a_policy_of_the_program_and_the_name_of_the_pools_file_stays_that_policys() {
+    let (_folder, setup) = operators();
+    let server = Process::serve(&setup);
+    server.wait_for_line("policy switched");
+    // The folder of policies has no such file.
+    let swapped = said(&ctl(&server, TOKEN, &["swap", "stability"]));
+    assert!(swapped.contains("swapped: stability@"), "{swapped}");
+    assert_eq!(fs::read(server.policy()).unwrap(), policy("stability"));
+    let again = said(&ctl(&server, TOKEN, &["swap", "stability"]));
+    assert!(again.contains("serves, as before"), "{again}");
+    let near = refused(&ctl(&server, TOKEN, &["swap", "sneekpeek"]));
+    assert!(near.contains("did you mean `sneakpeek`?"), "{near}");
+
+    // The file of the pool's policy has the one that serves. Its name is that of no other policy.
+    let file = server.policy();
+    let slot = file.file_stem().unwrap().to_str().unwrap();
+    let same = said(&ctl(&server, TOKEN, &["swap", slot]));
+    let note = format!("{slot}.wasm has stability: orders write the version that serves");
+    assert!(same.contains(&note), "{same}");
+}
+
+#[test]
 fn an_order_without_the_right_token_or_for_another_version_changes_nothing() {
     let (_folder, setup) = operators();
     let server = Process::serve(&setup);
@@ -107,6 +129,12 @@ fn an_order_without_the_right_token_or_for_another_version_changes_nothing() {
     assert!(wrong.contains("no operator has this token"), "{wrong}");
     let unknown = refused(&ctl(&server, TOKEN, &["swap", "nxet"]));
     assert!(unknown.contains("nxet.wasm"), "{unknown}");
+    assert!(unknown.contains("did you mean `next`?"), "{unknown}");
+    let past = refused(&ctl(&server, TOKEN, &["explain", "99999"]));
+    assert!(
+        past.contains("window 99999 is not kept: pool `main` has had"),
+        "{past}"
+    );
     let outside = refused(&ctl(&server, TOKEN, &["swap", "../next"]));
     assert!(
         outside.contains("name of a component in the folder"),
@@ -191,7 +219,7 @@ fn an_operator_sees_why_a_request_ran_as_it_did_and_the_other_ways() {
     assert!(about.contains(&format!("window {window} ")), "{about}");
     let unknown = refused(&ctl(&server, TOKEN, &["explain", "--request", "4000000"]));
     assert!(
-        unknown.contains("no window that is kept names"),
+        unknown.contains("a window about request 4000000 is not kept"),
         "{unknown}"
     );
 }

@@ -70,7 +70,7 @@ impl PolicyOrder {
         shadow: Option<&ShadowStatus>,
     ) -> Result<SwapTarget, String> {
         let refused = |reason: &str| Err(reason.to_owned());
-        let component = |name: &str| component(policies, name);
+        let component = |name: &str| policies.component(name);
         if self.canary.is_some() && verb != Verb::Canary {
             return refused("canary: only an order for a canary has its settings");
         }
@@ -105,27 +105,23 @@ impl PolicyOrder {
     }
 }
 
-/// The file of a component in the folder of policies.
-fn component(policies: &PoliciesHandle, name: &str) -> PathBuf {
-    let own = PathBuf::from(policies.status().file);
-    own.with_file_name(format!("{name}.wasm"))
-}
-
-/// Names of the components in the folder of policies that an order can name, in order.
+/// Names of the components that an order can name, in order.
 pub(super) async fn components(policies: &PoliciesHandle) -> Vec<String> {
-    let own = PathBuf::from(policies.status().file);
+    let folders = policies.folders();
     let listed = spawn_blocking(move || {
-        let entries = std::fs::read_dir(own.parent()?).ok()?;
-        let names = entries.flatten().filter_map(|entry| {
+        let folders = folders.iter();
+        let entries = folders.filter_map(|folder| std::fs::read_dir(folder).ok());
+        let names = entries.flatten().flatten().filter_map(|entry| {
             let name = entry.file_name().into_string().ok()?;
             name.strip_suffix(".wasm").map(str::to_owned)
         });
         let mut names: Vec<_> = names.filter(|name| is_plain(name)).collect();
         names.sort_unstable();
+        names.dedup();
         names.truncate(COMPONENTS_MAX);
-        Some(names)
+        names
     });
-    listed.await.ok().flatten().unwrap_or_default()
+    listed.await.unwrap_or_default()
 }
 
 /// Begins a shadow, or ends it if the order names no policy; the status and the body of the answer.
@@ -145,11 +141,12 @@ pub(super) async fn shadow(
     }
     let file = match &order.policy {
         None => None,
-        Some(name) if is_plain(name) => Some(component(policies, name)),
+        Some(name) if is_plain(name) => Some(policies.component(name)),
         Some(_) => return refused(StatusCode::BAD_REQUEST, WRONG_NAME),
     };
     if let Some(missing) = file.as_ref().filter(|file| !file.is_file()) {
-        let reason = format!("{}: there is no such component", missing.display());
+        let (missing, hint) = (missing.display(), policies.hint(missing));
+        let reason = format!("{missing}: there is no such component{hint}");
         return refused(StatusCode::NOT_FOUND, &reason);
     }
     tracing::info!(pool, by, ?file, "ordered: shadow");
@@ -185,10 +182,18 @@ pub(super) async fn carry_out(
 ) -> (StatusCode, Value) {
     let SwapOrder { to, expect, by } = &order;
     tracing::info!(pool, by, ?to, ?expect, "ordered");
-    let carried_out = tokio::spawn(async move { policies.order(order).await });
+    let ordered = policies.clone();
+    let carried_out = tokio::spawn(async move { ordered.order(order).await });
     match timeout(PATIENCE, carried_out).await {
         Ok(Ok(Ok(swap))) => (StatusCode::OK, json!(swap)),
-        Ok(Ok(Err(refused))) => (status_of(&refused), json!({ "error": refused.to_string() })),
+        Ok(Ok(Err(refused))) => {
+            let hint = match &refused {
+                SwapError::Load(error) if error.is_not_found() => policies.hint(&error.file),
+                _ => String::new(),
+            };
+            let error = format!("{refused}{hint}");
+            (status_of(&refused), json!({ "error": error }))
+        }
         Ok(Err(_)) => (
             StatusCode::SERVICE_UNAVAILABLE,
             json!({ "error": SwapError::Stopped.to_string() }),

@@ -171,7 +171,8 @@ impl<B: Backend> Protocols<B> {
                 Ok::<_, Infallible>(answer)
             })
         });
-        let connection = self.grpc.serve_connection(TokioIo::new(watched), answer);
+        let stream = TokioIo::new(watched.joining_trailers());
+        let connection = self.grpc.serve_connection(stream, answer);
         until_ended(connection, &state, http2::Connection::graceful_shutdown).await;
     }
 
@@ -189,10 +190,7 @@ impl<B: Backend> Protocols<B> {
                 opened.ok().flatten()?
             }
         };
-        Some(WatchedStream {
-            stream,
-            state: Arc::clone(state),
-        })
+        Some(WatchedStream::new(stream, Arc::clone(state)))
     }
 }
 

@@ -20,13 +20,36 @@ use super::connection_state::ConnectionState;
 /// A stream and the state that it writes.
 pub(super) struct WatchedStream {
     pub(super) stream: ClientStream,
-    pub(super) state: Arc<ConnectionState>,
+    state: Arc<ConnectionState>,
+    /// Whether it takes several buffers in one write.
+    gathers: bool,
 }
 
 // === impl WatchedStream ===
 
 impl WatchedStream {
-    fn note_write(&self, written: &Poll<io::Result<usize>>) {
+    pub(super) fn new(stream: ClientStream, state: Arc<ConnectionState>) -> Self {
+        Self {
+            gathers: stream.is_write_vectored(),
+            stream,
+            state,
+        }
+    }
+
+    /// Has h2 write a short answer together with its trailers.
+    ///
+    /// h2 ends a write with a payload that it does not copy. It copies payloads below 1 KiB if the stream
+    /// takes one buffer per write when the connection begins, otherwise below 256 bytes. From its first
+    /// write on the stream takes several, so that longer payloads go out with their headers.
+    pub(super) fn joining_trailers(self) -> Self {
+        Self {
+            gathers: false,
+            ..self
+        }
+    }
+
+    fn note_write(&mut self, written: &Poll<io::Result<usize>>) {
+        self.gathers = self.stream.is_write_vectored();
         match written {
             Poll::Ready(Ok(bytes)) => self.state.has_written(*bytes),
             Poll::Ready(Err(_)) => {}
@@ -77,7 +100,7 @@ impl AsyncWrite for WatchedStream {
     }
 
     fn is_write_vectored(&self) -> bool {
-        self.stream.is_write_vectored()
+        self.gathers
     }
 
     fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
@@ -86,5 +109,31 @@ impl AsyncWrite for WatchedStream {
 
     fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         Pin::new(&mut self.stream).poll_shutdown(context)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use tokio::io::AsyncWriteExt;
+    use tokio::net::{TcpListener, TcpStream};
+
+    use super::*;
+    use crate::sockets::Peer;
+
+    #[tokio::test]
+    async fn a_stream_that_joins_trailers_gathers_from_its_first_write_on() {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let client = TcpStream::connect(listener.local_addr().unwrap());
+        let (client, accepted) = tokio::join!(client, listener.accept());
+        let (_client, (stream, _)) = (client.unwrap(), accepted.unwrap());
+        let state = Arc::new(ConnectionState::new(Peer::User(None), true));
+        let stream = WatchedStream::new(ClientStream::Plain(stream), state);
+        assert!(stream.is_write_vectored());
+        let mut joining = stream.joining_trailers();
+        assert!(!joining.is_write_vectored());
+        joining.write_all(b"settings").await.unwrap();
+        assert!(joining.is_write_vectored());
     }
 }

@@ -1,6 +1,6 @@
 //! The handle by which other threads ask for swaps and rollbacks.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crossbeam_channel::Sender;
@@ -11,17 +11,20 @@ use thiserror::Error;
 use tokio::sync::{oneshot, watch};
 
 use super::canary::CanarySettings;
-use super::report::{PoliciesStatus, Swap};
+use super::nearest;
+use super::report::{PoliciesStatus, Swap, Version};
 
 /// Asks for swaps and rollbacks. Clones ask the same thread.
 #[derive(Clone)]
 pub struct PoliciesHandle {
-    requests: Sender<Request>,
-    status: Arc<Mutex<PoliciesStatus>>,
+    pub(super) requests: Sender<Request>,
+    pub(super) status: Arc<Mutex<PoliciesStatus>>,
     /// The hash of the version that serves.
-    active: watch::Receiver<Option<String>>,
+    pub(super) active: watch::Receiver<Option<String>>,
+    /// Folder of the policies that come with the program.
+    pub(super) bundled: Option<PathBuf>,
     /// Where schedulers share their policies: only the active one takes orders.
-    fence: Option<Arc<Fence>>,
+    pub(super) fence: Option<Arc<Fence>>,
 }
 
 /// Why a swap did not happen.
@@ -113,20 +116,6 @@ impl SwapOrder {
 // === impl PoliciesHandle ===
 
 impl PoliciesHandle {
-    pub(super) fn new(
-        requests: Sender<Request>,
-        status: Arc<Mutex<PoliciesStatus>>,
-        active: watch::Receiver<Option<String>>,
-        fence: Option<Arc<Fence>>,
-    ) -> Self {
-        Self {
-            requests,
-            status,
-            active,
-            fence,
-        }
-    }
-
     /// The hash of the version that serves, as it changes.
     pub(super) fn active(&self) -> watch::Receiver<Option<String>> {
         self.active.clone()
@@ -174,6 +163,34 @@ impl PoliciesHandle {
         self.ask(|reply| Request::Order(order, reply)).await
     }
 
+    /// The file of a policy that an order names: in the folder of policies, otherwise in that of the
+    /// program. Orders write the version that serves into the file of the pool's policy, which may so
+    /// hold a policy of another name: then the program's goes first.
+    pub(crate) fn component(&self, name: &str) -> PathBuf {
+        let status = lock(&self.status);
+        let own = Path::new(&status.file);
+        let file = own.with_file_name(format!("{name}.wasm"));
+        let serves = status.active.as_ref().map(Version::name);
+        let is_other = file == own && serves.is_some_and(|serves| serves != name);
+        let bundled = self.bundled.as_ref().map(|at| in_folder(at, name));
+        match bundled {
+            Some(bundled) if (is_other || !file.exists()) && bundled.is_file() => bundled,
+            _ => file,
+        }
+    }
+
+    /// The end of a message about a missing policy: one with a similar name.
+    pub(crate) fn hint(&self, missing: &Path) -> String {
+        nearest::hint(missing, self.bundled.as_deref())
+    }
+
+    /// The folders that an order's policy may be in.
+    pub(crate) fn folders(&self) -> Vec<PathBuf> {
+        let own = PathBuf::from(&lock(&self.status).file);
+        let own = own.parent().map(Path::to_owned);
+        own.into_iter().chain(self.bundled.clone()).collect()
+    }
+
     /// Whether a canary runs.
     pub fn runs_canary(&self) -> bool {
         let status = lock(&self.status);
@@ -194,6 +211,10 @@ impl PoliciesHandle {
         }
         answer.await.unwrap_or(Err(SwapError::Stopped))
     }
+}
+
+fn in_folder(folder: &Path, name: &str) -> PathBuf {
+    folder.join(format!("{name}.wasm"))
 }
 
 pub(super) fn lock(status: &Mutex<PoliciesStatus>) -> MutexGuard<'_, PoliciesStatus> {

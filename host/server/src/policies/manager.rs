@@ -52,6 +52,8 @@ pub struct PoliciesParts {
     pub pool: Arc<PoolHandle>,
     /// The component that is followed.
     pub file: PathBuf,
+    /// Folder of the policies that come with the program: orders name them too.
+    pub bundled: Option<PathBuf>,
     /// Settings that override those in the file next to the component, field by field.
     pub settings: Option<toml::Table>,
     /// Loads components, under the pool's limits.

@@ -115,6 +115,15 @@ pub struct CanaryStatus {
     pub report: CanaryReport,
 }
 
+// === impl Version ===
+
+impl Version {
+    /// The policy's own name.
+    pub fn name(&self) -> &str {
+        self.policy.split('@').next().unwrap_or_default()
+    }
+}
+
 // === impl SwapResult ===
 
 impl SwapResult {

@@ -131,6 +131,7 @@ impl PoolStarter {
         let policies = Policies::start(PoliciesParts {
             pool: Arc::clone(pool.handle()),
             file: policy_file.clone(),
+            bundled: config.bundled_policies.clone(),
             settings: plan.config.settings.clone(),
             loader: self.loader(config, &plan.config),
             window_budget: plan.config.window_budget(),

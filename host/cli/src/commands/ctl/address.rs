@@ -2,7 +2,7 @@
 
 use std::fmt;
 use std::io;
-use std::net::{TcpStream, ToSocketAddrs};
+use std::net::{Ipv4Addr, TcpStream, ToSocketAddrs};
 use std::path::Path;
 use std::str::FromStr;
 use std::sync::Arc;
@@ -43,6 +43,12 @@ impl FromStr for AdminAddress {
         let expected = || "must be ADDRESS:PORT, unix:PATH or https://HOST:PORT".to_owned();
         let Some(authority) = text.strip_prefix("https://") else {
             let plain = text.strip_prefix("http://").unwrap_or(text);
+            let plain = plain.trim_end_matches('/');
+            // No other name: beyond this machine the port has TLS.
+            let plain = match plain.strip_prefix("localhost:") {
+                Some(port) => format!("{}:{port}", Ipv4Addr::LOCALHOST),
+                None => plain.to_owned(),
+            };
             return plain.parse().map(Self::Plain).map_err(|_| expected());
         };
         let (host, port) = authority.rsplit_once(':').ok_or_else(expected)?;
@@ -155,7 +161,13 @@ mod tests {
         let parsed = |text: &str| text.parse::<AdminAddress>();
         let plain = AdminAddress::Plain("127.0.0.1:8002".parse().unwrap());
         assert_eq!(parsed("127.0.0.1:8002"), Ok(plain.clone()));
-        assert_eq!(parsed("http://127.0.0.1:8002"), Ok(plain));
+        for same in [
+            "http://127.0.0.1:8002",
+            "localhost:8002",
+            "http://localhost:8002/",
+        ] {
+            assert_eq!(parsed(same), Ok(plain.clone()), "{same}");
+        }
         let unix = AdminAddress::Plain(ListenAddress::Unix("/run/admin.sock".into()));
         assert_eq!(parsed("unix:/run/admin.sock"), Ok(unix));
         for shown in ["https://admin.example.org:8002", "https://[::1]:8002"] {

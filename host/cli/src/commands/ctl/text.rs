@@ -1,6 +1,7 @@
 //! Answers of the admin port for people.
 
 use std::fmt::Write;
+use std::path::Path;
 
 use comfy_table::Table;
 use comfy_table::presets::NOTHING;
@@ -147,7 +148,12 @@ pub(super) fn models(pools: &[&PoolReport]) -> String {
 }
 
 /// The result of an order.
-pub(super) fn swap(pool: &str, before: Option<&Version>, swap: &Swap) -> String {
+pub(super) fn swap(
+    pool: &str,
+    asked: Option<&str>,
+    before: Option<&Version>,
+    swap: &Swap,
+) -> String {
     if swap.result == SwapResult::CanaryBegan {
         return format!(
             "pool {pool}: canary: {} ({}) gets its share of the requests; `switchyard ctl status` shows its \
@@ -155,12 +161,23 @@ pub(super) fn swap(pool: &str, before: Option<&Version>, swap: &Swap) -> String 
             swap.policy, swap.hash,
         );
     }
-    let from = before.map_or("no policy".to_owned(), |version| {
-        format!("{} ({})", version.policy, short(&version.hash))
-    });
+    let is_same = before.is_some_and(|before| short(&before.hash) == swap.hash);
+    let from = match before {
+        None => " instead of no policy".to_owned(),
+        Some(_) if is_same => ", as before".to_owned(),
+        Some(other) => format!(" instead of {} ({})", other.policy, short(&other.hash)),
+    };
+    let name = swap.policy.split('@').next().unwrap_or_default();
+    let note = match asked {
+        Some(asked) if is_same && asked != name && is_file_of(asked, swap) => format!(
+            "\n  {asked}.wasm has {name}: orders write the version that serves into the file of the pool's \
+             policy; `switchyard ctl rollback HASH` switches to one that served before"
+        ),
+        _ => String::new(),
+    };
     format!(
-        "pool {pool}: {} {} ({}) serves instead of {from}; compiled in {:.1} ms{}, tried on {} windows in \
-         {:.1} ms, switched in {} us",
+        "pool {pool}: {} {} ({}) serves{from}; compiled in {:.1} ms{}, tried on {} windows in \
+         {:.1} ms, switched in {} us{note}",
         event(swap.result),
         swap.policy,
         swap.hash,
@@ -170,6 +187,10 @@ pub(super) fn swap(pool: &str, before: Option<&Version>, swap: &Swap) -> String 
         swap.validate_us as f64 / 1e3,
         swap.switch_us,
     )
+}
+
+fn is_file_of(policy: &str, swap: &Swap) -> bool {
+    Path::new(&swap.file).file_stem() == Some(policy.as_ref())
 }
 
 /// A decision: the requests that it was about, the batches, and the reasons.
