@@ -150,6 +150,22 @@ impl Architecture {
         self.spec().exits()
     }
 
+    /// The network with some of its exits, by position; `None` if its hyper-parameters name none, or if it
+    /// would end elsewhere. Stages may be cut at other places.
+    pub fn with_exits(&self, kept: &[bool]) -> Option<Self> {
+        let Self::ResNet2d(spec) = self else {
+            return None;
+        };
+        if kept.len() != spec.exits.len() || kept.last() != Some(&true) {
+            return None;
+        }
+        let exits = spec.exits.iter().zip(kept);
+        let exits = exits.filter(|(_, is_kept)| **is_kept);
+        let mut spec = spec.clone();
+        spec.exits = exits.map(|(&group, _)| group).collect();
+        Some(Self::ResNet2d(spec))
+    }
+
     /// Sets the lines and columns of an image, for a network with public weights.
     pub(crate) fn set_size(&mut self, size: usize) {
         match self {

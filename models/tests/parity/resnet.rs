@@ -326,6 +326,30 @@ fn a_tensor_of_a_resnet_is_named() {
 }
 
 #[test]
+fn the_head_of_an_exit_that_the_card_leaves_out_stays_in_the_file() {
+    let mut writer = Writer::default();
+    writer.public(&[1, 1], SMALL.exits, SMALL.classes);
+    let dir = tempfile::tempdir().unwrap();
+    write(dir.path(), &writer, &SMALL);
+    let whole = load_variant(dir.path(), &Device::Cpu).unwrap();
+    // Without the first exit and the parameters of its head.
+    let shape = Shape {
+        exits: &[2],
+        after: &[2],
+        ..SMALL
+    };
+    let parameters = writer.parameters - (256 * 3 + 3);
+    std::fs::write(dir.path().join("model.toml"), card(&shape, parameters)).unwrap();
+    let left = load_variant(dir.path(), &Device::Cpu).unwrap();
+    assert_eq!(left.model.exits(), [2]);
+    let x = Tensor::randn(0f32, 1.0, (2, 3 * 16 * 16), &Device::Cpu).unwrap();
+    let answers = |loaded: &LoadedVariant, exit| -> Vec<Vec<f32>> {
+        loaded.model.forward(exit, &x).unwrap().to_vec2().unwrap()
+    };
+    assert_eq!(answers(&left, 0), answers(&whole, 1));
+}
+
+#[test]
 fn half_floats_give_nearly_the_same_answers() {
     let x = Tensor::randn(0f32, 1.0, (2, 3 * 16 * 16), &Device::Cpu).unwrap();
     let answer = |dtype: DType| -> Vec<f32> {

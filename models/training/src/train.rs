@@ -9,7 +9,8 @@
 //! - `run` is one training run: its seeds, its data, its validation set
 //! - `variant` trains one variant in a run, `evidence` the evidence, both by `fit`; `application`
 //!   trains all that was asked for and writes the card
-//! - `evaluate` measures, also for [`validate()`]; `cards` writes the results down
+//! - `evaluate` measures, also for [`validate()`]; `useful` leaves poor exits out; `cards` writes the
+//!   results down
 
 mod application;
 mod cards;
@@ -22,6 +23,7 @@ mod progress;
 mod recipe;
 mod recipes;
 mod run;
+mod useful;
 mod validate;
 mod variant;
 
@@ -31,4 +33,5 @@ pub use self::options::{TrainOptions, TrainReport, TrainedVariant};
 pub use self::progress::{Progress, Silent};
 pub use self::recipe::{AppFacts, EvidenceRecipe, Prepare, Recipe, TrainingScale, VariantRecipe};
 pub use self::recipes::{APPS, recipe};
+pub use self::useful::USEFUL_SHARE;
 pub use self::validate::validate;

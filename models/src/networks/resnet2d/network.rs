@@ -102,6 +102,11 @@ impl ResNet2d {
                 source.head(group, group == spec.groups.len(), [width, spec.classes])
             })
             .collect::<std::result::Result<_, _>>()?;
+        for group in 1..=spec.groups.len() {
+            if !spec.exits.contains(&group) {
+                source.leave_head(group);
+            }
+        }
         let mut widths: Vec<usize> = plans.iter().map(|plan| plan.width).collect();
         // The first stage has the stem in front.
         widths[0] = widths[0].max(spec.stem_width());

@@ -97,6 +97,12 @@ impl<'a> ResNet2dTensors<'a> {
         }
     }
 
+    /// Leaves the head after `group` in the file: the card does not offer it.
+    pub(super) fn leave_head(&mut self, group: usize) {
+        let head = format!("exit{group}.");
+        self.params.ignore(|name| name.starts_with(&head));
+    }
+
     fn block(&self, plan: &BlockPlan) -> String {
         let (group, block) = (plan.group, plan.block);
         match self.layout {

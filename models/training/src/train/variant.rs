@@ -15,6 +15,7 @@ use super::inputs::select;
 use super::options::TrainedVariant;
 use super::recipe::VariantRecipe;
 use super::run::{RandomStream, TrainingRun};
+use super::useful::useful;
 use crate::confusion::Confusion;
 use crate::data::{Generator, Mix};
 
@@ -79,20 +80,26 @@ pub(super) fn train(
         .collect();
     write_tensors(&dir.join(WEIGHTS), &weights)?;
     let inputs = recipe.inputs.as_ref();
+    let exits = cards::exits(model.exits(), &confusions);
+    let (architecture, exits) = useful(&recipe.architecture, exits);
+    let parameters = match architecture == recipe.architecture {
+        true => parameters,
+        false => architecture.fresh(run.weights_rng())?.parameters,
+    };
     let card = VariantCard {
         name: name.to_owned(),
         summary: recipe.summary.to_owned(),
         weights: WEIGHTS.to_owned(),
         parameters,
         max_batch: recipe.max_batch,
-        stages: model.stages(),
+        stages: architecture.exits().last().copied().unwrap_or_default(),
         inputs: inputs.map(|names| names.iter().map(|&name| name.to_owned()).collect()),
-        exits: cards::exits(model.exits(), &confusions),
+        exits,
         quality_unknown: false,
         memory: None,
         quality: None,
         provenance: provenance(run, schedule, &recipe.mix, parent),
-        architecture: recipe.architecture.clone(),
+        architecture,
     };
     cards::write(&dir.join(VARIANT_CARD), &card)?;
     Ok(TrainedVariant {
