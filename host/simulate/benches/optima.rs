@@ -3,10 +3,11 @@
 //! `cargo bench --workspace --bench optima`
 //!
 //! Windows of two requests of each application, uniform in 100 ms, with deadlines around 150 ms after
-//! the arrival. Every order and model is tried for the highest mean utility (eq. 3); the accuracy of a
-//! model is its recall of the request's class. An optimum groups by application if the requests of each
+//! the arrival. Every order, model and batch is tried for the highest mean utility (eq. 3); the accuracy of
+//! a model is its recall of the request's class. An optimum groups by application if the requests of each
 //! follow each other with one model, and by label if those of each application and class do. A window
-//! counts as grouped if one of its optima is.
+//! counts as grouped if one of its optima is. `crowded` has the latencies of `gpu.json`, the others those
+//! of `profile.json` times ten, as windows and deadlines are; batches grow alike.
 
 use std::error::Error;
 use std::path::Path;
@@ -18,11 +19,13 @@ use switchyard_sim::random::{Purpose, Stream};
 use switchyard_simulate::{Prepared, SimulationRequest, words};
 
 const SEEDS: u64 = 10;
-const WINDOWS: usize = 60;
+const WINDOWS: usize = 200;
 const OF_EACH_APP: usize = 2;
 const WINDOW_US: f64 = 100_000.0;
 /// Mean and deviation of deadlines.
 const DEADLINE_US: (f64, f64) = (150_000.0, 30_000.0);
+/// Factor on the latencies of `gpu.json`, which are 32 times `profile.json`'s for one request.
+const SCALE: f64 = 10.0 / 32.0;
 /// Utilities this close are equal.
 const EQUAL: f64 = 1e-9;
 
@@ -36,7 +39,8 @@ struct Asked {
 
 /// A model of an application, whole.
 struct Choice {
-    latency_us: f64,
+    /// By batch, from 1.
+    latency_us: Vec<f64>,
     load_us: f64,
     recall: Vec<f64>,
 }
@@ -65,13 +69,17 @@ fn main() -> Result<(), Box<dyn Error>> {
     let workload = words::workload(name)?;
     let request = SimulationRequest::new(root.join("gpu.json"), workload, name.to_owned());
     let prepared = Prepared::try_new(SimulationRequest {
-        config: Some(root.join("test-bed.toml")),
+        config: Some(root.join("test-bed-gpu.toml")),
         ..request
     })?;
     let scenario = &prepared.points[0].scenario;
-    let choices = choices(&scenario.catalog);
     let mut runs = Vec::new();
-    for (policy, swaps) in [("swaps", true), ("resident", false)] {
+    for (policy, swaps, scale) in [
+        ("swaps", true, SCALE),
+        ("resident", false, SCALE),
+        ("crowded", true, 1.0),
+    ] {
+        let choices = choices(&scenario.catalog, scale);
         let seeds: Vec<[f64; 2]> = (0..SEEDS)
             .map(|seed| {
                 shares(
@@ -97,18 +105,23 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// The models of each application, by their last exits.
-fn choices(catalog: &Catalog) -> Vec<Vec<Choice>> {
+/// The models of each application, by their last exits; times are multiplied by `scale`.
+fn choices(catalog: &Catalog, scale: f64) -> Vec<Vec<Choice>> {
     let worker = WorkerId(0);
     let kind = catalog.workers[0].kind;
     let of_app = |app: usize| {
         let variants = catalog.variants_of(AppId(app as u32));
         let choice = variants.filter_map(|(id, variant)| {
             let exit = variant.last_exit();
-            let latency = catalog.latency(worker, id, exit, 1)?;
+            let latency = |batch| {
+                let latency = catalog.latency(worker, id, exit, batch)?;
+                Some(latency.0 as f64 * scale)
+            };
             Some(Choice {
-                latency_us: latency.0 as f64,
-                load_us: catalog.profile.load_time(kind, id).0 as f64,
+                latency_us: (1..=OF_EACH_APP as u32)
+                    .map(latency)
+                    .collect::<Option<_>>()?,
+                load_us: catalog.profile.load_time(kind, id).0 as f64 * scale,
                 recall: variant.exits[exit.index()].recall.clone(),
             })
         });
@@ -220,28 +233,45 @@ impl<'a> Search<'a> {
             }
             return;
         }
-        let choices = self.choices;
-        for at in requests {
-            let asked = &self.asked[at];
-            let penalty = self.catalog.apps[asked.app].penalty;
-            for (model, choice) in choices[asked.app].iter().enumerate() {
-                let is_same = last == Some((asked.app, model));
+        let (choices, asked) = (self.choices, self.asked);
+        for batch in self.batches(&requests) {
+            let app = asked[batch[0]].app;
+            let penalty = self.catalog.apps[app].penalty;
+            for (model, choice) in choices[app].iter().enumerate() {
+                let is_same = last == Some((app, model));
                 let load_us = if is_same || !self.swaps {
                     0.0
                 } else {
                     choice.load_us
                 };
-                let end_us = now_us + load_us + choice.latency_us;
+                let end_us = now_us + load_us + choice.latency_us[batch.len() - 1];
                 let micros = |us: f64| Micros(us as u64);
-                let after = micros(end_us - asked.arrival_us);
-                let loss = penalty.loss(micros(asked.deadline_us), after);
-                let gained = choice.recall[asked.class] * (1.0 - loss);
-                self.chosen.push((at, model));
-                let last = Some((asked.app, model));
-                self.extend(left & !(1 << at), end_us, last, utility + gained);
-                self.chosen.pop();
+                let gained = batch.iter().map(|&at| {
+                    let after = micros(end_us - asked[at].arrival_us);
+                    let loss = penalty.loss(micros(asked[at].deadline_us), after);
+                    choice.recall[asked[at].class] * (1.0 - loss)
+                });
+                let utility = utility + gained.sum::<f64>();
+                let rest = batch.iter().fold(left, |left, at| left & !(1 << at));
+                self.chosen.extend(batch.iter().map(|&at| (at, model)));
+                self.extend(rest, end_us, Some((app, model)), utility);
+                self.chosen.truncate(self.chosen.len() - batch.len());
             }
         }
+    }
+
+    /// Every batch of one application's requests.
+    fn batches(&self, requests: &[usize]) -> Vec<Vec<usize>> {
+        let sets = 1..1u32 << requests.len();
+        let chosen = |set: u32| {
+            let of_set = (0..requests.len()).filter(|at| set >> at & 1 == 1);
+            of_set.map(|at| requests[at]).collect::<Vec<_>>()
+        };
+        let is_one_app = |batch: &Vec<usize>| {
+            let app = self.asked[batch[0]].app;
+            batch.iter().all(|&at| self.asked[at].app == app)
+        };
+        sets.map(chosen).filter(is_one_app).collect()
     }
 
     fn look(&mut self) {

@@ -9,7 +9,7 @@ two that differ from it by a share, in accuracy and latency alike (section 6.4.5
 named by the share: `fall-10` has models at 90 %, 100 % and 110 % of the mean.
 
 gpu.json: the models at the paper's time scale, on a device on which batching pays. Batch-1 latencies and load
-times are profile.json's times SCALE; batches grow as on EdgeServing's RTX 3080. Figures 5, 6, 8, 9, 11a and 13a have
+times are profile.json's times SCALE; batches grow as on EdgeServing's RTX 3080. Figures 5, 6, 8, 9, 11a, 12a and 13a have
 the paper's own windows, rates and deadlines on it, one window a run ("12 requests arriving uniformly over a
 scheduling window"). test-bed-swap.toml has 1 MiB for 2.4 MB of models, so that a
 change of model often loads it.
@@ -19,7 +19,7 @@ Numbers that the paper does not print:
 - SCALE is 32: fitted to "a 2x increase in utility compared to LO-EDF" (fig05-gpu), which is therefore no
   prediction.
 - 7 requests of each application per window of 10 ms of profile.json: fitted to the same (fig05). Figures 14 and 16a
-  keep this rate; those of Figures 12, 15 and 16b are not fitted.
+  keep this rate; those of Figures 12b, 15 and 16b are not fitted.
 - The deviation of deadlines is a fifth of the mean, the unit of d in eq. 12 is 100 ms, a window (fig13-units has others),
   the exact search takes up to 8 groups and 2,000 nodes on gpu.json, otherwise 4 and 300, so that the host cuts few
   windows: chosen. test-bed-uncut.toml has a longer budget for more groups and workers.

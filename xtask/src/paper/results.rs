@@ -39,13 +39,29 @@ struct Run {
     /// The values behind them.
     #[serde(default)]
     by_seed: BTreeMap<String, Vec<Option<f64>>>,
+    /// The phases of the workload.
+    #[serde(default)]
+    phases: Vec<PhaseEstimates>,
     /// One per seed.
     #[serde(default)]
     reports: Vec<SeedReport>,
 }
 
+/// The requests that arrived in one phase.
+#[derive(Debug, Deserialize)]
+struct PhaseEstimates {
+    estimates: BTreeMap<String, Estimate>,
+}
+
+#[derive(Debug, Deserialize)]
+struct PhaseReport {
+    summary: BTreeMap<String, serde_json::Value>,
+}
+
 #[derive(Debug, Deserialize)]
 struct SeedReport {
+    #[serde(default)]
+    phases: Vec<PhaseReport>,
     /// Answers by variant and exit.
     #[serde(default)]
     served: Vec<Served>,
@@ -99,6 +115,7 @@ impl Results {
         }
         for run in &mut runs {
             run.add_exit_shares();
+            run.add_phases();
             let is_of = |of: &&Scheduling| of.point == run.point && of.policy == run.policy;
             let Some(times) = scheduling.iter().find(is_of) else {
                 continue;
@@ -132,6 +149,7 @@ impl Results {
                 ),
             ]),
             by_seed: BTreeMap::new(),
+            phases: Vec::new(),
             reports: Vec::new(),
         });
         Ok(Self {
@@ -157,6 +175,7 @@ impl Results {
             policy: policy.to_owned(),
             estimates,
             by_seed: BTreeMap::new(),
+            phases: Vec::new(),
             reports: Vec::new(),
         });
     }
@@ -286,6 +305,26 @@ impl Run {
     }
 }
 
+impl Run {
+    /// Adds the metrics of each phase of the workload, as `METRIC_0`, `METRIC_1` and so on.
+    fn add_phases(&mut self) {
+        for (at, phase) in self.phases.iter().enumerate() {
+            for (metric, &estimate) in &phase.estimates {
+                let of_seed = |report: &SeedReport| {
+                    let value = report.phases.get(at)?.summary.get(metric)?;
+                    value.as_f64()
+                };
+                let values: Vec<Option<f64>> = self.reports.iter().map(of_seed).collect();
+                let name = format!("{metric}_{at}");
+                if values.iter().any(Option::is_some) {
+                    self.by_seed.insert(name.clone(), values);
+                }
+                self.estimates.insert(name, estimate);
+            }
+        }
+    }
+}
+
 // === impl SeedReport ===
 
 impl SeedReport {
@@ -337,6 +376,30 @@ mod tests {
         };
         assert!((of("final").mean - 0.875).abs() < 1e-12);
         assert!((of("layer1").mean - 0.125).abs() < 1e-12);
+    }
+
+    #[test]
+    fn phases_have_metrics_of_their_own() {
+        let phase = |mean: f64| format!(r#"{{"estimates": {{"late_ratio": {{"mean": {mean}}}}}}}"#);
+        let report = |burst: f64, normal: f64| {
+            let of = |late: f64| format!(r#"{{"summary": {{"late_ratio": {late}, "cdf": []}}}}"#);
+            format!(r#"{{"phases": [{}, {}]}}"#, of(burst), of(normal))
+        };
+        let run = format!(
+            r#"{{"point": "", "policy": "p", "estimates": {{}}, "phases": [{}, {}], "reports": [{}, {}]}}"#,
+            phase(0.3),
+            phase(0.1),
+            report(0.2, 0.1),
+            report(0.4, 0.1),
+        );
+        let results = Results::parse(&format!(r#"{{"runs": [{run}]}}"#)).unwrap();
+        let of = |metric: &str| results.sample("", "p", metric).unwrap();
+        assert_eq!(
+            of("late_ratio_0"),
+            Sample::new(0.3, &[Some(0.2), Some(0.4)])
+        );
+        assert_eq!(of("late_ratio_1").mean, 0.1);
+        assert_eq!(results.seeds(), 2);
     }
 
     #[test]
