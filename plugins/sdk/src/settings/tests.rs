@@ -154,8 +154,7 @@ fn values() -> impl Strategy<Value = Value> {
     leaf.prop_recursive(4, 32, 5, |inner| {
         prop_oneof![
             prop::collection::vec(inner.clone(), 0..5).prop_map(Value::from),
-            prop::collection::btree_map(any::<String>(), inner, 0..5)
-                .prop_map(|map| Value::from_iter(map)),
+            prop::collection::btree_map(any::<String>(), inner, 0..5).prop_map(Value::from_iter),
         ]
     })
 }
