@@ -82,9 +82,9 @@ fn a_misspelt_field_or_variant_is_refused_with_the_known_ones() {
         error.contains("unknown field `tua`, expected one of `tau`, "),
         "{error}"
     );
-    let error = refused(r#"{"kind": "plian"}"#);
+    let error = refused(r#"{"kind": "palin"}"#);
     assert!(
-        error.starts_with("settings: kind: unknown variant `plian`"),
+        error.starts_with("settings: kind: unknown variant `palin`"),
         "{error}"
     );
 }
