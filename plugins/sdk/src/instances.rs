@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use crate::catalog::Catalog;
 use crate::ids::{AppId, VariantId, WorkerId};
 use crate::plan::{Lane, PlanBuilder};
+use crate::sort::{sort_distinct, sort_short};
 use crate::window::Window;
 
 /// A worker and the variant that it serves.
@@ -56,13 +57,15 @@ pub fn instances_of(
             variant: variant.id,
         });
     }
-    instances.sort_by_key(|instance| instance.worker);
+    sort_distinct(&mut instances, |a, b| a.worker < b.worker);
     Ok(instances)
 }
 
 fn shared(catalog: &Catalog, app: AppId) -> Vec<Instance> {
     let mut variants: Vec<_> = catalog.variants_of(app).collect();
-    variants.sort_by(|a, b| b.quality().total_cmp(&a.quality()));
+    sort_short(&mut variants, |a, b| {
+        b.quality().total_cmp(&a.quality()).is_lt()
+    });
     let able = |worker: WorkerId| variants.iter().any(|v| catalog.can_run(worker, v.id));
     let workers: Vec<_> = catalog.workers().filter(|w| able(w.id)).collect();
     let instance = |(at, worker): (usize, &crate::catalog::WorkerSpec<'_>)| {

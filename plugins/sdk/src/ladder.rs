@@ -5,6 +5,7 @@
 
 use crate::catalog::Catalog;
 use crate::ids::{AppId, VariantId, WorkerId};
+use crate::sort::sort_short;
 
 /// The variants that can answer an app's requests on a worker, most accurate first, among equally
 /// accurate ones the one that is faster for a single request. Workers of one kind and memory have
@@ -42,9 +43,11 @@ impl Ladder {
                     .into(),
             })
             .collect();
-        rungs.sort_by(|a, b| {
+        sort_short(&mut rungs, |a, b| {
             let order = b.quality.total_cmp(&a.quality);
-            order.then(a.latencies_us[0].cmp(&b.latencies_us[0]))
+            order
+                .then(a.latencies_us[0].cmp(&b.latencies_us[0]))
+                .is_lt()
         });
         let batch_max = rungs.iter().map(Rung::batch_max).max().unwrap_or(0);
         Self { rungs, batch_max }

@@ -36,6 +36,7 @@
 //! - [`ladder`]: an app's variants as choices, most accurate first
 //! - [`instances`], [`slots`]: for policies that route arrivals, from slot to slot
 //! - [`plan`]: the decision; [`reason`]: why
+//! - [`sort`]: short lists, in little code
 //! - [`host`]: calls to the host: log, artifacts, random numbers
 //! - [`component`]: from the contract's calls to the trait; `native`: the same policy in the host
 //!   without wasm (native builds)
@@ -70,6 +71,7 @@ pub mod priority;
 pub mod reason;
 pub mod settings;
 pub mod slots;
+pub mod sort;
 #[cfg(not(target_arch = "wasm32"))]
 pub mod testing;
 pub mod utility;

@@ -241,14 +241,15 @@ impl CompletionColumns {
         variant.clear();
         exit.clear();
         latency.clear();
-        for ended in from {
-            id.push(ended.id.0);
-            app.push(ended.app.0);
-            outcome.push(outcome_of(ended.end));
-            variant.push(ended.variant.map_or(NONE, |variant| variant.0));
-            exit.push(ended.exit.map_or(NONE, |exit| exit.0));
-            latency.push(ended.latency.0);
-        }
+        // Column by column, which compilers turn into vector instructions.
+        id.extend(from.iter().map(|ended| ended.id.0));
+        app.extend(from.iter().map(|ended| ended.app.0));
+        outcome.extend(from.iter().map(|ended| outcome_of(ended.end)));
+        let variants = from.iter().map(|ended| ended.variant);
+        variant.extend(variants.map(|answered| answered.map_or(NONE, |variant| variant.0)));
+        let exits = from.iter().map(|ended| ended.exit);
+        exit.extend(exits.map(|answered| answered.map_or(NONE, |exit| exit.0)));
+        latency.extend(from.iter().map(|ended| ended.latency.0));
     }
 
     fn lend(&self) -> Option<wit::Completions<'_>> {

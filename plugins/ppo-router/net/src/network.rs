@@ -105,13 +105,32 @@ impl Layer {
         to.clear();
         to.extend_from_slice(&self.biases);
         let rows = self.weights.chunks_exact(self.outputs);
-        for (&x, row) in from.iter().zip(rows) {
-            if x != 0.0 {
-                for (sum, &weight) in to.iter_mut().zip(row) {
-                    *sum += x * weight;
+        let mut inputs = from.iter().copied().zip(rows).filter(|&(x, _)| x != 0.0);
+        // Four inputs at a time: the sums are loaded and stored once for all four.
+        while let Some(one) = inputs.next() {
+            match (inputs.next(), inputs.next(), inputs.next()) {
+                (Some(two), Some(three), Some(four)) => add(to, [one, two, three, four]),
+                (two, three, _) => {
+                    add(to, [one]);
+                    two.into_iter()
+                        .chain(three)
+                        .for_each(|input| add(to, [input]));
                 }
             }
         }
+    }
+}
+
+/// Adds the products of inputs and their weights, one input after the other.
+#[inline]
+#[cfg_attr(target_arch = "wasm32", target_feature(enable = "simd128"))]
+fn add<const N: usize>(to: &mut [f32], inputs: [(f32, &[f32]); N]) {
+    let count = to.len();
+    let inputs = inputs.map(|(x, row)| (x, &row[..count]));
+    for at in 0..count {
+        to[at] = inputs
+            .iter()
+            .fold(to[at], |sum, (x, row)| sum + x * row[at]);
     }
 }
 

@@ -4,6 +4,7 @@ use std::cmp::Reverse;
 
 use crate::bindings::exports::switchyard::policy::scheduling as raw;
 use crate::ids::{KindId, VariantId};
+use crate::sort::sort_distinct;
 
 /// Latencies by (kind, variant, from-stage, to-stage, with a head or without), each an array for
 /// batches of 1, 2, and so on. Exits follow distinct stages, so one bit is enough for the head.
@@ -193,7 +194,8 @@ fn measured(catalog: &raw::Catalog) -> Vec<LatencyPoint> {
         .collect();
     let key = |point: &LatencyPoint| (point.kind, point.variant, point.range, point.batch);
     // The later of two rows for one range and batch comes first and is kept.
-    points.sort_unstable_by_key(|(at, point)| (key(point), Reverse(*at)));
+    let order = |(at, point): &(u32, LatencyPoint)| (key(point), Reverse(*at));
+    sort_distinct(&mut points, |a, b| order(a) < order(b));
     points.dedup_by_key(|(_, point)| key(point));
     points.into_iter().map(|(_, point)| point).collect()
 }
