@@ -47,6 +47,10 @@ pub(crate) struct PaperArgs {
     /// Cargo profile of the host; `dev` compiles sooner and simulates slower
     #[arg(long, default_value = "release")]
     profile: String,
+    /// The figures that a server is measured for too; without names only these. They want two cores that
+    /// nothing else uses
+    #[arg(long)]
+    live: bool,
     /// Only claims, no tables
     #[arg(long)]
     claims: bool,
@@ -63,6 +67,7 @@ pub(crate) struct PaperArgs {
 /// file, or holds although the file has a reason.
 pub(crate) fn run(workspace: &Workspace, args: &PaperArgs) -> Result<()> {
     let mut figures = select(&workspace.root.join(FOLDER), &args.names)?;
+    choose_live(&mut figures, &args.names, args.live);
     let binary = args.binary.as_deref().map(fs::canonicalize).transpose();
     let binary = binary.context("--binary")?;
     let built = plugins::build(workspace, Guests::Leave)?;
@@ -84,8 +89,18 @@ pub(crate) fn run(workspace: &Workspace, args: &PaperArgs) -> Result<()> {
 /// As [`run`].
 pub(crate) fn check(workspace: &Workspace, file: OsString) -> Result<()> {
     let mut figures = select(&workspace.root.join(FOLDER), &[])?;
-    figures.retain(|figure| !is_bench(figure) && !is_timed(figure) && !figure.slow);
+    figures.retain(|figure| {
+        !is_bench(figure) && !is_timed(figure) && !figure.is_live() && !figure.slow
+    });
     judge(workspace, &Program::built(workspace, file), figures, false)
+}
+
+/// Live figures are run if they are asked for: by `--live`, or by their whole name.
+fn choose_live(figures: &mut Vec<Figure>, names: &[String], live: bool) {
+    figures.retain(|figure| match live {
+        true => figure.is_live(),
+        false => !figure.is_live() || names.contains(&figure.name),
+    });
 }
 
 fn is_bench(figure: &Figure) -> bool {
@@ -197,7 +212,7 @@ fn name(folder: &Path, file: &Path) -> String {
     name.to_string_lossy().replace('\\', "/")
 }
 
-/// Every `fig*.toml` below a folder.
+/// Every `fig*.toml` and `live*.toml` below a folder.
 fn collect(folder: &Path, files: &mut Vec<PathBuf>) -> Result<()> {
     let entries =
         fs::read_dir(folder).with_context(|| format!("cannot read {}", folder.display()))?;
@@ -206,7 +221,9 @@ fn collect(folder: &Path, files: &mut Vec<PathBuf>) -> Result<()> {
         let file_name = path.file_name().unwrap_or_default().to_string_lossy();
         if path.is_dir() {
             collect(&path, files)?;
-        } else if file_name.starts_with("fig") && file_name.ends_with(".toml") {
+        } else if ["fig", "live"].iter().any(|it| file_name.starts_with(it))
+            && file_name.ends_with(".toml")
+        {
             files.push(path);
         }
     }
@@ -232,6 +249,22 @@ mod tests {
                 .any(|figure| figure.name == "sneakpeek/fig05")
         );
         assert!(figures.iter().all(|figure| !figure.claims.is_empty()));
+    }
+
+    #[test]
+    fn live_figures_are_run_only_if_asked_for() {
+        let names = |wanted: &[&str], live| {
+            let wanted: Vec<String> = wanted.iter().map(|&name| name.to_owned()).collect();
+            let mut figures = select(&folder(), &wanted).unwrap();
+            choose_live(&mut figures, &wanted, live);
+            let names = figures.into_iter().map(|figure| figure.name);
+            names.collect::<Vec<String>>()
+        };
+        let live = "sneakpeek/live05";
+        assert!(!names(&[], false).iter().any(|name| name == live));
+        assert_eq!(names(&[live], false), [live]);
+        assert_eq!(names(&["sneakpeek"], true), [live]);
+        assert!(names(&[], true).iter().all(|name| name.contains("/live")));
     }
 
     #[test]

@@ -2,6 +2,7 @@
 //!
 //! - [`commands`]: one file per command; each calls the libraries
 //! - [`demo`]: a server, real requests, and policies that are swapped under load
+//! - [`live`]: the arrivals of a simulation, served
 //! - [`overload`]: goodput past capacity
 //! - [`probe`]: whether a server answers
 //! - [`quality`]: quality of a model on labelled rows
@@ -12,6 +13,7 @@
 
 mod commands;
 mod demo;
+mod live;
 mod overload;
 mod probe;
 mod quality;

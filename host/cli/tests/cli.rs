@@ -21,6 +21,7 @@ mod cli {
     mod codes;
     mod configuration;
     mod hub;
+    mod live_runs;
     mod measure;
     mod mistakes;
     mod models;

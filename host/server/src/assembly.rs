@@ -3,6 +3,7 @@
 //! - `hardware`: cores, devices and kinds of the workers
 //! - `remote`: the workers on other machines
 //! - `profile`: the profile of this machine, read or measured
+//! - `stand_in`: the apps that a profile brings, for workers that only take its time
 //! - `parts`: all of these joined to the parts that a driver starts from
 
 mod error;
@@ -12,6 +13,7 @@ mod plan;
 mod profile;
 mod remote;
 mod served;
+mod stand_in;
 
 pub use error::AssemblyError;
 pub use hardware::HardwareError;
@@ -20,3 +22,4 @@ pub use plan::PoolPlan;
 pub use profile::{Measured, measure};
 pub(crate) use remote::version;
 pub use served::{AppTensors, ServedVariant};
+pub use stand_in::{brings_apps, narrow};

@@ -50,6 +50,25 @@ fn the_good_one_is_good() {
 }
 
 #[test]
+fn stand_ins_need_latencies_and_workers_of_this_process() {
+    let pool = "[[pool]]";
+    let alone = said(pool, "[profile]\nstand_in = true\n\n[[pool]]");
+    assert!(
+        alone.contains("profile.stand_in: true, needs `file`"),
+        "{alone}"
+    );
+    let given = GOOD.replacen(
+        pool,
+        "[profile]\nstand_in = true\nfile = \"p.json\"\n\n[[pool]]",
+        1,
+    );
+    assert!(Config::parse(&given, Path::new("switchyard.toml"), Path::new("")).is_ok());
+    let remote = "name = \"cpu-b\"\nremote = { url = \"grpc://w:1\" }";
+    let remote = said_about(&given.replacen("name = \"cpu-b\"", remote, 1));
+    assert!(remote.contains("worker cpu-b is remote"), "{remote}");
+}
+
+#[test]
 fn a_name_with_slots_is_a_worker_for_each() {
     let text = GOOD.replacen(
         "name = \"cpu-a\"",

@@ -19,6 +19,7 @@
 //! - [`runner`]: runs and sweeps; [`stepped`]: a run decided from outside, slot by slot;
 //!   [`timeline`]: batches over time; [`overhead`]: host time of policies; [`oracle`]: schedules with
 //!   knowledge of all arrivals
+//! - [`served`]: the arrivals of a run for a live server, and the metrics of its answers
 //! - [`soak`]: schedules of faults, and rules that hold after every event
 //! - [`report`]: outcomes as tables, as data and as a page; [`plot`]: plots as SVG
 
@@ -41,6 +42,7 @@ pub mod random;
 pub mod report;
 pub mod runner;
 pub mod scenario;
+pub mod served;
 pub mod soak;
 mod source;
 pub mod stepped;

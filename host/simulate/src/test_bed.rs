@@ -8,8 +8,8 @@ use switchyard_core::SchedulerConfig;
 use switchyard_core::catalog::Catalog;
 use switchyard_policy::Limits;
 use switchyard_profile::{Percentile, ProfileFile};
-use switchyard_server::assembly::{Measured, PoolPlan};
-use switchyard_server::config::{AppConfig, LatencySource, PoolConfig};
+use switchyard_server::assembly::{self, Measured, PoolPlan};
+use switchyard_server::config::LatencySource;
 use switchyard_sim::{Quantile, ServiceTimes};
 
 use crate::error::InputError;
@@ -63,11 +63,11 @@ impl TestBed {
         // names are searched in the profile first.
         let brings_apps = match &args.config {
             None => file.has_apps(),
-            Some(_) => pool.apps.iter().all(|name| file.app(name).is_some()),
+            Some(_) => assembly::brings_apps(&file, pool),
         };
         let plan = if brings_apps {
             if args.config.is_some() {
-                narrow(&mut file, pool, &config.apps);
+                assembly::narrow(&mut file, pool, &config.apps);
             }
             None
         } else {
@@ -135,16 +135,5 @@ impl TestBed {
         };
         law.validate().map_err(InputError::new)?;
         Ok(law)
-    }
-}
-
-/// Keeps the apps of a pool in a profile, with their configured SLOs.
-fn narrow(file: &mut ProfileFile, pool: &PoolConfig, configured: &[AppConfig]) {
-    file.keep_apps(|name| pool.apps.iter().any(|app| app == name));
-    for app in &mut file.apps {
-        let found = configured.iter().find(|found| found.name == app.name);
-        if let Some(slo_ms) = found.and_then(|found| found.slo_ms) {
-            app.slo_us = (slo_ms * 1e3).round().max(1.0) as u64;
-        }
     }
 }

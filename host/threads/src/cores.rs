@@ -32,6 +32,23 @@ pub fn pin(core: usize) -> io::Result<()> {
     Ok(sched_setaffinity(None, &only)?)
 }
 
+/// Keeps the calling thread, and the threads and processes that it starts, off one core, if others are left.
+///
+/// # Errors
+/// The operating system refuses, or is not Linux.
+#[cfg(target_os = "linux")]
+pub fn keep_off(core: usize) -> io::Result<()> {
+    let mut rest = CpuSet::new();
+    cores()?
+        .into_iter()
+        .filter(|&other| other != core)
+        .for_each(|other| rest.set(other));
+    match rest.count() {
+        0 => Ok(()),
+        _ => Ok(sched_setaffinity(None, &rest)?),
+    }
+}
+
 /// The cores that the calling thread may run on.
 ///
 /// # Errors
@@ -47,6 +64,15 @@ pub fn cores() -> io::Result<Vec<usize>> {
 /// Always: threads are kept on cores on Linux only.
 #[cfg(not(target_os = "linux"))]
 pub fn pin(_core: usize) -> io::Result<()> {
+    Err(unsupported())
+}
+
+/// Keeps the calling thread off one core.
+///
+/// # Errors
+/// Always: threads are kept on cores on Linux only.
+#[cfg(not(target_os = "linux"))]
+pub fn keep_off(_core: usize) -> io::Result<()> {
     Err(unsupported())
 }
 
@@ -72,6 +98,19 @@ mod tests {
         });
         assert_eq!(pinned.join().unwrap(), [last]);
         assert_eq!(cores().unwrap(), all);
+    }
+
+    #[test]
+    fn a_thread_that_is_kept_off_a_core_has_the_others() {
+        let all = cores().unwrap();
+        let last = *all.last().unwrap();
+        let left = std::thread::spawn(move || {
+            keep_off(last).unwrap();
+            cores().unwrap()
+        });
+        let others: Vec<usize> = all.iter().copied().filter(|&core| core != last).collect();
+        let expected = if others.is_empty() { all } else { others };
+        assert_eq!(left.join().unwrap(), expected);
     }
 
     #[test]

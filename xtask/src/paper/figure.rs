@@ -90,6 +90,17 @@ pub(crate) struct Simulate {
     /// Claims are about window times on this machine, so the suite skips them.
     #[serde(default)]
     pub(crate) timed: bool,
+    /// Workers of a server that gets the same arrivals. Its claims are about this machine, so only `--live`
+    /// or its name runs it.
+    pub(crate) live: Option<LiveWorkers>,
+}
+
+/// The workers of a server, as `simulate --live` has them.
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum LiveWorkers {
+    StandIn,
+    Models,
 }
 
 /// Runs for values that a sweep cannot vary: each value in turn replaces `{name}` in profile, workload
@@ -191,6 +202,11 @@ impl Figure {
 }
 
 impl Figure {
+    /// Whether a server gets its arrivals.
+    pub(crate) fn is_live(&self) -> bool {
+        matches!(&self.source, Source::Simulate(simulate) if simulate.live.is_some())
+    }
+
     /// The first needed file that is missing.
     pub(crate) fn lacks(&self, root: &Path) -> Option<&Path> {
         let needs = self.needs.iter().map(PathBuf::as_path);
@@ -198,10 +214,25 @@ impl Figure {
     }
 }
 
+// === impl LiveWorkers ===
+
+impl LiveWorkers {
+    /// As an option's value.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::StandIn => "stand-in",
+            Self::Models => "models",
+        }
+    }
+}
+
 // === impl Simulate ===
 
 impl Simulate {
     fn check(&self) -> Result<()> {
+        if self.live.is_some() && self.sweep.is_some() {
+            bail!("simulate.live: takes `each` instead of `sweep`");
+        }
         let Some(each) = &self.each else {
             return Ok(());
         };
@@ -305,6 +336,14 @@ mod tests {
             parse(SIMULATE).unwrap().source,
             Source::Simulate(Simulate { seeds: 10, .. })
         ));
+    }
+
+    #[test]
+    fn a_live_figure_is_known_by_its_workers() {
+        let live = format!("{SIMULATE}\nlive = \"stand-in\"");
+        assert!(parse(&live).unwrap().is_live() && !parse(SIMULATE).unwrap().is_live());
+        let swept = parse(&format!("{live}\nsweep = \"load=1,2\"")).unwrap_err();
+        assert!(format!("{swept:#}").contains("`each`"), "{swept:#}");
     }
 
     #[test]

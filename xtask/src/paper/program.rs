@@ -150,6 +150,7 @@ impl<'a> Program<'a> {
         for (option, value) in [
             ("--sweep", simulate.sweep.clone()),
             ("--service", simulate.service.clone()),
+            ("--live", simulate.live.map(|it| it.name().to_owned())),
             ("--workers", simulate.workers.map(|count| count.to_string())),
             (
                 "--skip-first",

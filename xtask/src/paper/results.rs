@@ -31,7 +31,7 @@ struct Scheduling {
     p99_us: f64,
 }
 
-#[derive(Debug, Deserialize)]
+#[derive(Clone, Debug, Deserialize)]
 struct Run {
     point: String,
     policy: String,
@@ -48,17 +48,17 @@ struct Run {
 }
 
 /// The requests that arrived in one phase.
-#[derive(Debug, Deserialize)]
+#[derive(Clone, Debug, Deserialize)]
 struct PhaseEstimates {
     estimates: BTreeMap<String, Estimate>,
 }
 
-#[derive(Debug, Deserialize)]
+#[derive(Clone, Debug, Deserialize)]
 struct PhaseReport {
     summary: BTreeMap<String, serde_json::Value>,
 }
 
-#[derive(Debug, Deserialize)]
+#[derive(Clone, Debug, Deserialize)]
 struct SeedReport {
     #[serde(default)]
     phases: Vec<PhaseReport>,
@@ -70,7 +70,7 @@ struct SeedReport {
     taken_off: u64,
 }
 
-#[derive(Debug, Deserialize)]
+#[derive(Clone, Debug, Deserialize)]
 struct Served {
     exit: String,
     answered: u64,
@@ -185,12 +185,27 @@ impl Results {
         self.runs.extend(more.runs);
     }
 
-    /// Adds runs at existing points, each after the runs of its point; drops the others.
+    /// Adds runs at existing points, each after the runs of its point; drops the others. A run at `load=1` is
+    /// also one at `load=1,live`.
     pub(crate) fn join(&mut self, more: Self) {
         for run in more.runs {
-            let last = self.runs.iter().rposition(|at| at.point == run.point);
-            if let Some(last) = last {
-                self.runs.insert(last + 1, run);
+            let is_below = |point: &str| {
+                let rest = point.strip_prefix(&run.point);
+                rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(','))
+            };
+            let points: Vec<String> = self
+                .points()
+                .filter(|at| is_below(at))
+                .map(str::to_owned)
+                .collect();
+            for point in points {
+                let last = self.runs.iter().rposition(|at| at.point == point);
+                let run = Run {
+                    point,
+                    ..run.clone()
+                };
+                self.runs
+                    .insert(last.map_or(self.runs.len(), |last| last + 1), run);
             }
         }
     }
@@ -444,5 +459,23 @@ mod tests {
         let of = |metric| results.sample("load=400", "expected", metric);
         assert_eq!(of("accuracy_per_satisfied"), Ok(Sample::constant(0.75)));
         assert_eq!(of("violation_ratio"), Ok(Sample::constant(0.01)));
+    }
+
+    #[test]
+    fn promises_of_tables_join_live_and_simulated_runs() {
+        let mut results = run("ramsis", 0.8).at("simulated").at("load=40");
+        results.append(run("ramsis", 0.8).at("live").at("load=40"));
+        results.append(run("ramsis", 0.8).at("live").at("load=400"));
+        let promised = run("expected", 0.75).at("load=40");
+        results.join(promised);
+        let rows = results.rows().map(|(point, policy, _)| (point, policy));
+        let expected = [
+            ("load=40,simulated", "ramsis"),
+            ("load=40,simulated", "expected"),
+            ("load=40,live", "ramsis"),
+            ("load=40,live", "expected"),
+            ("load=400,live", "ramsis"),
+        ];
+        assert_eq!(rows.collect::<Vec<_>>(), expected);
     }
 }

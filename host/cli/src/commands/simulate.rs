@@ -17,6 +17,7 @@ use switchyard_simulate::Prepared;
 pub(super) use self::arguments::SimulateArgs;
 use super::failure::Failure;
 use super::print;
+use crate::live;
 
 /// Length of the timelines in a report, in multiples of the longest SLO.
 const TIMELINE_SLOS: u64 = 3;
@@ -38,6 +39,18 @@ pub(super) fn run(args: &SimulateArgs) -> Result<(), Failure> {
     }
     if args.report.is_some() {
         data = with_timelines(data, &prepared, args.seed)?;
+    }
+    if let Some(options) = args.live() {
+        let runs = prepared.contenders.list.len() * prepared.request.seeds.len();
+        let bar = ProgressBar::new(runs as u64).with_style(style());
+        let served = live::outcomes(&prepared, &options, &|| bar.inc(1))?;
+        bar.finish_and_clear();
+        let points = data.runs.iter_mut().map(|run| &mut run.point);
+        let times = data.scheduling.iter_mut().map(|times| &mut times.point);
+        points
+            .chain(times)
+            .for_each(|point| live::SIMULATED.clone_into(point));
+        data.runs.extend(served);
     }
     if let (Some(file), [point]) = (&args.record, prepared.points.as_slice()) {
         record::record(file, &point.scenario, &prepared)?;

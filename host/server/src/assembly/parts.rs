@@ -19,6 +19,7 @@ use super::hardware::{self, kind_of};
 use super::plan::PoolPlan;
 use super::profile::Measured;
 use super::remote;
+use super::stand_in;
 use crate::config::{Config, WorkerConfig};
 use crate::driver::{
     PAUSE_MAX, PoolExecutor, PoolParts, PoolWeights, REMOTE_PAUSE_MAX, VariantCounters,
@@ -62,7 +63,10 @@ impl PoolPlan {
             }
         };
         let pinned = self.pinned()?;
-        let devices = hardware::open(&self.workers)?;
+        let devices = match self.stand_in {
+            true => vec![Device::Cpu; self.workers.len()],
+            false => hardware::open(&self.workers)?,
+        };
         let mut remotes = self.remotes()?;
         for (options, spec) in remotes.iter_mut().zip(&catalog.workers) {
             if let (Some(options), true) = (options, spec.can.stage_ranges) {
@@ -80,6 +84,15 @@ impl PoolPlan {
                         threads: 1,
                         cores: Vec::new(),
                         pause_max: REMOTE_PAUSE_MAX,
+                    };
+                }
+                if self.stand_in {
+                    return PoolExecutor {
+                        address: None,
+                        build: stand_in::build(&catalog, spec),
+                        threads: 1,
+                        cores: worker.cores.clone(),
+                        pause_max: PAUSE_MAX,
                     };
                 }
                 let budget = worker.memory_bytes();
@@ -114,7 +127,11 @@ impl PoolPlan {
             executors: executors.collect(),
             weights: PoolWeights::new(weights, devices),
             pinned,
-            medians: measured.medians(self)?,
+            medians: match self.stand_in {
+                // The time that its workers take.
+                true => catalog.profile.clone(),
+                false => measured.medians(self)?,
+            },
             drift_ratio,
             evidence: self.evidence()?,
             traces: None,
@@ -147,22 +164,32 @@ impl PoolPlan {
     /// The profile lacks a variant or a kind of worker of this pool.
     pub fn catalog(&self, measured: &Measured) -> Result<Catalog, AssemblyError> {
         let mut catalog = self.catalog_with(measured.table(self)?);
+        if self.is_brought {
+            return Ok(catalog);
+        }
         measured.add_confusions(&self.manifest.apps, &mut catalog.variants)?;
         Ok(catalog)
     }
 
     fn catalog_with(&self, profile: Profile) -> Catalog {
         let kinds: Vec<String> = self.kinds.iter().map(|kind| kind.name.clone()).collect();
-        let workers = self.workers.iter().map(|worker| {
+        let workers = self.workers.iter().enumerate().map(|(at, worker)| {
             let name = kind_of(worker);
-            let kind = kinds
-                .iter()
-                .position(|kind| *kind == name)
-                .unwrap_or_default();
+            let kind = match self.is_brought {
+                true => at % kinds.len().max(1),
+                false => kinds
+                    .iter()
+                    .position(|kind| *kind == name)
+                    .unwrap_or_default(),
+            };
             WorkerSpec {
                 name: worker.name.clone(),
                 kind: KindId(kind as u32),
-                memory_bytes: worker.memory_bytes(),
+                memory_bytes: match self.is_brought {
+                    // As in a simulation: a profile has no budgets.
+                    true => u64::MAX,
+                    false => worker.memory_bytes(),
+                },
                 queue_max: worker.queue_max,
                 parked_max: worker.parked_max,
                 can: remote::capabilities(
@@ -291,7 +318,9 @@ impl PoolPlan {
         }
         let pins = self.workers.iter().map(|worker| self.pinned_on(worker));
         errors.extend(pins.filter_map(Result::err));
-        errors.extend(hardware::open(&self.workers).err().map(AssemblyError::from));
+        if !self.stand_in {
+            errors.extend(hardware::open(&self.workers).err().map(AssemblyError::from));
+        }
         errors.extend(self.evidence().err());
         let catalog = match measured {
             Some(measured) => self.catalog(measured),
@@ -307,6 +336,9 @@ impl PoolPlan {
     }
 
     fn evidence(&self) -> Result<EvidenceModels, AssemblyError> {
+        if self.is_brought {
+            return Ok(self.manifest.apps.iter().map(|_| None).collect());
+        }
         let choices = self.manifest.apps.iter().zip(&self.evidence);
         self.zoo
             .iter()

@@ -17,6 +17,7 @@ use super::error::AssemblyError;
 use super::hardware::{self, kind_of, kinds};
 use super::remote::{self, Finder};
 use super::served::{AppTensors, ServedVariant};
+use super::stand_in::{self, BroughtApps};
 use crate::config::{AppConfig, Config, PoolConfig, WorkerConfig, closest};
 use crate::reloads::FollowedVariant;
 
@@ -34,6 +35,10 @@ pub struct PoolPlan {
     pub(super) workers: Vec<WorkerConfig>,
     pub(super) kinds: Vec<KindToMeasure>,
     pub(super) finder: Finder,
+    /// Its workers compute nothing and take the profile's time.
+    pub(super) stand_in: bool,
+    /// The profile brings its apps and kinds of workers.
+    pub(super) is_brought: bool,
 }
 
 // === impl PoolPlan ===
@@ -94,6 +99,9 @@ impl PoolPlan {
     /// # Errors
     /// As [`all`](Self::all), without the hardware.
     pub(crate) fn read(config: &Config, pool: &PoolConfig) -> Result<Self, AssemblyError> {
+        if let Some(apps) = stand_in::brought(config, pool)? {
+            return Ok(Self::of_profile(config, pool, apps));
+        }
         let apps = config.apps.iter().enumerate();
         let apps = apps.filter(|(_, app)| pool.apps.contains(&app.name));
         let (mut zoo, mut refused) = (Vec::new(), Vec::new());
@@ -143,6 +151,9 @@ impl PoolPlan {
         let tensors = tensors.collect();
         let workers = config.workers_of(pool);
         check_non_finite(config, &chosen.apps, &workers)?;
+        if config.profile.stand_in {
+            stand_in::check_tasks(config, &chosen.apps)?;
+        }
         let plan = Self {
             config: pool.clone(),
             tensors,
@@ -151,13 +162,28 @@ impl PoolPlan {
             zoo: chosen.apps,
             kinds: kinds(&workers),
             workers,
-            finder: Finder {
-                resolver: config.resolver.clone(),
-                etcd: config.etcd.options().map(Etcd::shared),
-            },
+            finder: finder(config),
+            stand_in: config.profile.stand_in,
+            is_brought: false,
         };
         plan.remotes()?;
         Ok(plan)
+    }
+
+    /// A pool of apps that a profile brings. Its workers are of the profile's kinds, round-robin.
+    fn of_profile(config: &Config, pool: &PoolConfig, apps: BroughtApps) -> Self {
+        Self {
+            config: pool.clone(),
+            tensors: apps.tensors,
+            manifest: apps.manifest,
+            evidence: Vec::new(),
+            zoo: Vec::new(),
+            workers: config.workers_of(pool),
+            kinds: apps.kinds,
+            finder: finder(config),
+            stand_in: true,
+            is_brought: true,
+        }
     }
 
     /// Whether a pool of one plan serves as a pool of the other. Weights are followed on their own.
@@ -165,6 +191,7 @@ impl PoolPlan {
         let cards = |zoo: &ZooApp| (zoo.dir.clone(), zoo.card.clone());
         self.config == other.config
             && self.workers == other.workers
+            && self.stand_in == other.stand_in
             && self.evidence == other.evidence
             && self.manifest.apps == other.manifest.apps
             && self.manifest.variants == other.manifest.variants
@@ -281,6 +308,13 @@ impl PoolPlan {
                 dir: entry.dir.clone(),
             })
             .collect()
+    }
+}
+
+fn finder(config: &Config) -> Finder {
+    Finder {
+        resolver: config.resolver.clone(),
+        etcd: config.etcd.options().map(Etcd::shared),
     }
 }
 

@@ -53,7 +53,7 @@ impl Measured {
         let percentile = config.profile.percentile.into();
         let machine = Machine::detect();
         let (path, file) = match &config.profile.file {
-            Some(path) => (path.clone(), Some(chosen(path, &machine)?)),
+            Some(path) => (path.clone(), Some(chosen(config, path, &machine)?)),
             None => {
                 let path = config.profile.dir.join(machine.file_name());
                 let file = ProfileFile::load_for(&path, &machine).ok();
@@ -84,7 +84,7 @@ impl Measured {
         let percentile = config.profile.percentile.into();
         let machine = Machine::detect();
         if let Some(path) = &config.profile.file {
-            let file = chosen(path, &machine)?;
+            let file = chosen(config, path, &machine)?;
             let path = path.clone();
             return Ok(Self {
                 file,
@@ -191,8 +191,12 @@ fn table(
 }
 
 /// The profile that the configuration names.
-fn chosen(path: &Path, machine: &Machine) -> Result<ProfileFile, AssemblyError> {
-    ProfileFile::load_for(path, machine).map_err(|error| AssemblyError::ChosenProfile {
+fn chosen(config: &Config, path: &Path, machine: &Machine) -> Result<ProfileFile, AssemblyError> {
+    let file = match config.profile.stand_in {
+        true => ProfileFile::load(path).map_err(ProfileError::from),
+        false => ProfileFile::load_for(path, machine),
+    };
+    file.map_err(|error| AssemblyError::ChosenProfile {
         file: path.to_path_buf(),
         error,
     })

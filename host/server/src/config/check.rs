@@ -37,6 +37,7 @@ pub(super) fn check(config: &Config) -> Vec<ConfigError> {
         config.policies.compile_timeout_s,
         1..=3_600,
     );
+    check.stand_in();
     check.range("profile.measure_s", config.profile.measure_s, 1..=3_600);
     check.range(
         "profile.drift_ratio",
@@ -67,6 +68,24 @@ impl Check<'_> {
         if !range.contains(&value) {
             let reason = format!("{value}, must be {} to {}", range.start(), range.end());
             self.refuse(field, reason);
+        }
+    }
+
+    fn stand_in(&mut self) {
+        let config = self.config;
+        if !config.profile.stand_in {
+            return;
+        }
+        if config.profile.file.is_none() {
+            let reason = "true, needs `file` in [profile] with the latencies that workers take";
+            self.refuse("profile.stand_in", reason);
+        }
+        if let Some(worker) = config.workers.iter().find(|it| it.remote.is_some()) {
+            let reason = format!(
+                "true, and worker {} is remote: leave out its `remote`, or `stand_in`",
+                worker.name
+            );
+            self.refuse("profile.stand_in", reason);
         }
     }
 

@@ -19,6 +19,12 @@ pub struct ProfileConfig {
     ///
     /// Path; default `"profiles"`; example `"/var/lib/switchyard"`.
     pub dir: PathBuf,
+    /// Workers compute nothing and take the time that `file` gives, which may be of any machine: to try a
+    /// policy with the latencies of hardware that is not here. Apps that the file brings need no zoo. Only
+    /// for apps that classify and for workers of this process.
+    ///
+    /// Boolean; default `false`; example `true`.
+    pub stand_in: bool,
     /// Percentile of the latencies that policies plan with.
     ///
     /// `"p50"`, `"p95"`, `"p99"`; default `"p95"`; example `"p99"`.
@@ -67,6 +73,7 @@ impl Default for ProfileConfig {
     fn default() -> Self {
         Self {
             file: None,
+            stand_in: false,
             dir: PathBuf::from("profiles"),
             percentile: PercentileName::default(),
             measure_s: 10,

@@ -108,6 +108,23 @@ impl Meters {
         }
     }
 
+    /// Batches of a live server, by the sizes that its answers name: a batch of 4 is named 4 times.
+    pub(crate) fn answered_in_batches(&mut self, answers: &[u64]) {
+        let sizes = (0u64..).zip(answers);
+        self.sizes = sizes
+            .map(|(size, answers)| match size {
+                0 => 0,
+                size => (answers + size / 2) / size,
+            })
+            .collect();
+    }
+
+    /// Faults of a policy on a live server, by kind.
+    pub(crate) fn faulted(&mut self, faults: &BTreeMap<String, u64>, is_taken_off: bool) {
+        self.faults.clone_from(faults);
+        self.policies_taken_off = u64::from(is_taken_off);
+    }
+
     pub(crate) fn ended(
         &mut self,
         now: Time,

@@ -15,6 +15,7 @@ mod predictions;
 mod queueing;
 mod repeatable;
 mod reports;
+mod served;
 mod soak;
 mod soak_found;
 mod specs;

@@ -16,6 +16,7 @@ use switchyard_simulate::words;
 use crate::commands::failure::Failure;
 use crate::commands::numbers::positive;
 use crate::commands::output::{Folders, check_file, check_folder};
+use crate::live::{LiveOptions, LiveWorkers};
 
 /// Fewest runs from which a difference can be told from noise.
 const SEEDS_MIN: u64 = 3;
@@ -35,6 +36,8 @@ const SEEDS_MIN: u64 = 3;
       --profile profiles/here.json --seeds 10 --against fcfs
   switchyard simulate --policy sneakpeek --workload poisson:400 \\
       --profile profiles/here.json --seconds 10 --record windows.rec
+  switchyard simulate --policy sneakpeek --workload poisson:100 --seconds 10 --config my.toml \\
+      --profile profiles/gpu.json --live stand-in
   switchyard simulate --policy fcfs --policy sneakpeek --policy stability \\
       --workload poisson:400 --profile profiles/reference.json --sweep load=0.5:2:0.25 \\
       --plot docs/figures/compare.svg
@@ -53,6 +56,10 @@ A sweep varies one of load (times the workload's rates), deadline (times each ap
 workers, apps (the pool's first N, then copies such as heart-2), k (neighbours of the evidence),
 evidence (its accuracy), penalty (step, linear, sigmoid) or prior (jeffreys, weak, strong*REQUESTS);
 values are A,B,C or FROM:TO:STEP.
+
+With --live, `switchyard serve` gets the same requests over HTTP as well, in real time: once per
+policy and seed, on a server of its own, from a client on the last core. Results have the points
+`simulated` and `live`; in those of `live`, latencies are the client's, from when a request was due.
 
 Exit codes: 0 done, 2 a policy, workload, profile or parameter cannot be used.")]
 pub(crate) struct SimulateArgs {
@@ -133,6 +140,11 @@ pub(crate) struct SimulateArgs {
     /// are significant; needs 3 --seeds or more
     #[arg(long, value_name = "NAME")]
     pub(super) against: Option<String>,
+    /// Serve the same arrivals as well, with the configuration of --config. `stand-in`: workers compute
+    /// nothing and take the profile's time; `models`: they run the zoo's models, one thread per core
+    #[arg(long, value_name = "WORKERS", value_enum, requires = "config",
+          conflicts_with_all = ["sweep", "report", "plot", "against", "record", "cold"])]
+    pub(super) live: Option<LiveWorkers>,
     /// Record the windows and plans of the run for `replay`; takes one policy and one seed
     #[arg(long, value_name = "FILE", conflicts_with_all = ["sweep", "seeds"])]
     pub(super) record: Option<PathBuf>,
@@ -147,6 +159,7 @@ impl SimulateArgs {
             return Err(Failure::input("--record: takes one --policy"));
         }
         self.check_baseline()?;
+        self.check_live()?;
         let json = self.json.as_deref().filter(|file| *file != Path::new("-"));
         let files = [
             ("--json", json),
@@ -180,6 +193,29 @@ impl SimulateArgs {
             return Err(Failure::input(reason));
         }
         Ok(())
+    }
+
+    /// Checks that the server can do as the simulation.
+    fn check_live(&self) -> Result<(), Failure> {
+        if self.live == Some(LiveWorkers::StandIn) && self.service != Service::profiled() {
+            let reason = "--live stand-in: workers take the profile's time; leave out --service";
+            return Err(Failure::input(reason));
+        }
+        let mut policies = self.policies.iter();
+        let oracle = policies.find(|it| self.live.is_some() && it.policy.starts_with("oracle-"));
+        match oracle {
+            None => Ok(()),
+            Some(oracle) => Err(Failure::input(format!(
+                "--live: no server knows its arrivals; leave out --policy {}",
+                oracle.name
+            ))),
+        }
+    }
+
+    /// The live runs, if they are asked for.
+    pub(super) fn live(&self) -> Option<LiveOptions> {
+        let (workers, config) = self.live.zip(self.config.clone())?;
+        Some(LiveOptions::new(workers, config))
     }
 
     /// The inputs, for the library that runs them.

@@ -55,7 +55,7 @@ pub(super) fn write(data: &ReportData, args: &SimulateArgs) -> Result<(), Failur
 }
 
 fn table(data: &ReportData, means: &ComparisonTable) -> Table {
-    let swept = data.meta.axis.is_some();
+    let swept = data.runs.iter().any(|run| !run.point.is_empty());
     let names = swept.then_some("point").into_iter().chain(["policy"]);
     let names: Vec<&str> = names.collect();
     let headings = names.iter().copied().chain(ComparisonTable::headings());
