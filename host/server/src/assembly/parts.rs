@@ -49,6 +49,12 @@ impl PoolPlan {
         before: Option<Predecessor<'_>>,
     ) -> Result<PoolParts, AssemblyError> {
         let catalog = Arc::new(self.catalog(measured)?);
+        if self.stand_in {
+            tracing::warn!(
+                pool = self.config.name,
+                "profile.stand_in: the workers compute nothing, every answer is made up"
+            );
+        }
         let source: Arc<dyn ModelSource> = Arc::clone(&self.manifest.source) as _;
         let variants = catalog.variants.len();
         let (weights, counters) = match before {

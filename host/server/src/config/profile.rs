@@ -20,8 +20,8 @@ pub struct ProfileConfig {
     /// Path; default `"profiles"`; example `"/var/lib/switchyard"`.
     pub dir: PathBuf,
     /// Workers compute nothing and take the time that `file` gives, which may be of any machine: to try a
-    /// policy with the latencies of hardware that is not here. Apps that the file brings need no zoo. Only
-    /// for apps that classify and for workers of this process.
+    /// policy with the latencies of hardware that is not here. Their answers are made up. Apps that the file
+    /// brings need no zoo. Only for apps that classify and for workers of this process.
     ///
     /// Boolean; default `false`; example `true`.
     pub stand_in: bool,
