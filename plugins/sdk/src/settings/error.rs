@@ -1,4 +1,4 @@
-//! What is wrong with settings, and where.
+//! The reason why settings are refused, and its place.
 
 use std::fmt::{self, Display};
 
