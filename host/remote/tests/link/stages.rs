@@ -148,6 +148,8 @@ fn a_batch_that_is_given_up_releases_its_rows() {
     };
     let error = executor.run(&mut late).result.unwrap_err();
     assert!(error.to_string().contains("deadline"), "{error}");
+    // A run that goes on may park its rows after their release.
+    server.wait_until(PATIENCE, |server| server.cancelled() == 1);
     server.release();
     server.wait_until(PATIENCE, |server| {
         let calls = server.stage_calls();
