@@ -58,6 +58,9 @@ pub enum Event {
     WorkerUp(WorkerId),
     /// A loaded, configured and tried policy takes over.
     PolicyChanged(Box<dyn Policy>),
+    /// The active policy in other code: takes its place and its state, and its routes stay. Ignored if
+    /// a policy with another label is active, or none.
+    PolicyRecompiled(Box<dyn Policy>),
     /// The policy's file is gone: the native fallback takes over.
     PolicyRemoved,
     /// Apps, variants, workers or the profile changed. Ids keep their meaning; lists only grow.

@@ -144,14 +144,10 @@ impl Guard {
     /// # Errors
     /// Why the state could not be handed over. The switch itself cannot fail.
     pub(crate) fn install(&mut self, mut policy: Box<dyn Policy>) -> Result<(), PolicyFault> {
-        let state = match &mut self.active {
-            Some(old) => old.policy.save(),
-            None => Ok(Vec::new()),
+        let handed_over = match &mut self.active {
+            Some(old) => hand_over(old.policy.as_mut(), policy.as_mut()),
+            None => Ok(()),
         };
-        let handed_over = state.and_then(|state| match state.as_slice() {
-            [] => Ok(()),
-            bytes => policy.restore(bytes),
-        });
         let mut old = self.active.replace(LabelledPolicy::new(policy));
         if let Some(old) = &mut old {
             old.policy.superseded();
@@ -162,6 +158,22 @@ impl Guard {
         }
         self.reset_faults();
         handed_over
+    }
+
+    /// Hands the state of the active policy over to the same policy in other code, which takes its
+    /// place with its faults. None if a policy with another label is active, or none.
+    pub(crate) fn recompiled(
+        &mut self,
+        mut policy: Box<dyn Policy>,
+    ) -> Option<Result<(), PolicyFault>> {
+        let active = self.active.as_mut()?;
+        if *active.label != policy.description().label() {
+            return None;
+        }
+        let handed_over = hand_over(active.policy.as_mut(), policy.as_mut());
+        active.policy = policy;
+        self.reach = Reach::default();
+        Some(handed_over)
     }
 
     /// Removes the active policy and its last good version: the fallback serves.
@@ -379,6 +391,14 @@ impl Guard {
         self.unforgiven = Micros::ZERO;
         self.rejecting = 0;
         self.rescuing = false;
+    }
+}
+
+/// An empty state is not handed over.
+fn hand_over(from: &mut dyn Policy, to: &mut dyn Policy) -> Result<(), PolicyFault> {
+    match from.save()?.as_slice() {
+        [] => Ok(()),
+        state => to.restore(state),
     }
 }
 

@@ -237,6 +237,7 @@ impl Scheduler {
             Event::WorkerLeaving(worker) => self.handle_worker_leaving(now, worker),
             Event::WorkerUp(worker) => self.handle_worker_up(now, worker),
             Event::PolicyChanged(policy) => self.handle_policy_changed(now, policy),
+            Event::PolicyRecompiled(policy) => self.handle_policy_recompiled(policy),
             Event::PolicyRemoved => self.handle_policy_removed(now),
             Event::CatalogChanged(catalog) => self.handle_catalog_changed(now, catalog),
             Event::Watched(fields) => self.watched = fields,
@@ -394,6 +395,18 @@ impl Scheduler {
             from,
             to: self.guard.label(),
             state_lost,
+        }));
+    }
+
+    fn handle_policy_recompiled(&mut self, policy: Box<dyn Policy>) {
+        let Some(handed_over) = self.guard.recompiled(policy) else {
+            return;
+        };
+        let label = self.guard.label();
+        self.out.push_back(Command::Notice(Notice::PolicySwitched {
+            from: Arc::clone(&label),
+            to: label,
+            state_lost: handed_over.err(),
         }));
     }
 

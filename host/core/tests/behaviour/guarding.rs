@@ -198,6 +198,34 @@ fn state_goes_from_the_old_version_to_the_new_one() {
 }
 
 #[test]
+fn other_code_of_the_active_policy_takes_its_state_and_leaves_the_last_good_version() {
+    let got = Arc::new(Mutex::new(Vec::new()));
+    let mut driver = Driver::new(catalog(1), SchedulerConfig::default());
+    driver.give(fcfs("good"));
+    driver.give(fcfs("useless"));
+    driver.arrive(request(1, 0, Time::ZERO, 20_000));
+    let windows_seen: u64 = 3;
+    let recompiled = Useless::faulting(FaultKind::Trap).restoring(Arc::clone(&got));
+    driver.give(Event::PolicyRecompiled(Box::new(recompiled)));
+    assert_eq!(*got.lock().unwrap(), windows_seen.to_le_bytes());
+    driver.drain();
+    driver.arrive(request(2, 0, driver.now, 20_000));
+    driver.drain();
+    assert_eq!(served_by(&driver), ["useless@1", "good@1"]);
+}
+
+#[test]
+fn other_code_of_a_policy_that_serves_no_longer_is_dropped() {
+    let mut driver = Driver::new(catalog(1), SchedulerConfig::default());
+    let recompiled = || Event::PolicyRecompiled(Box::new(Useless::silent()));
+    driver.give(recompiled());
+    assert!(driver.scheduler.policy_label().starts_with("edf-fallback@"));
+    driver.give(fcfs("next"));
+    driver.give(recompiled());
+    assert_eq!(driver.scheduler.policy_label().as_ref(), "next@1");
+}
+
+#[test]
 fn a_swap_under_load_loses_nothing() {
     let mut driver = Driver::new(catalog(2), SchedulerConfig::default());
     for id in 1..=200 {

@@ -38,6 +38,8 @@ pub enum SchedulerStep {
     Leave(u32),
     Up(u32),
     Swap(u64),
+    /// A policy of the same label takes the place of the active one.
+    Recompile(u64),
     Remove,
     Recatalog,
 }
@@ -60,6 +62,7 @@ pub fn scheduler_step() -> impl Strategy<Value = SchedulerStep> {
         1 => (0..2u32).prop_map(Step::Leave),
         1 => (0..2u32).prop_map(Step::Up),
         1 => (0..1_000u64).prop_map(Step::Swap),
+        1 => (0..1_000u64).prop_map(Step::Recompile),
         1 => Just(Step::Remove),
         1 => Just(Step::Recatalog),
     ]
@@ -122,6 +125,7 @@ impl Driver {
                 SchedulerStep::Leave(w) => self.give(Event::WorkerLeaving(WorkerId(w))),
                 SchedulerStep::Up(w) => self.give(Event::WorkerUp(WorkerId(w))),
                 SchedulerStep::Swap(seed) => self.give(Event::PolicyChanged(policy(seed))),
+                SchedulerStep::Recompile(seed) => self.give(Event::PolicyRecompiled(policy(seed))),
                 SchedulerStep::Remove => self.give(Event::PolicyRemoved),
                 SchedulerStep::Recatalog => {
                     let catalog = self.scheduler.catalog().clone();
