@@ -4,7 +4,7 @@ use switchyard_core::catalog::Catalog;
 use switchyard_core::plan::Plan;
 use switchyard_core::policy::{Description, WindowFields};
 use switchyard_core::window::Window;
-use wasmtime::Store;
+use wasmtime::{Engine, Store};
 
 use crate::host_state::HostState;
 use crate::plan_bounds::PlanBounds;
@@ -32,6 +32,9 @@ pub(crate) struct SentParts {
 pub(crate) trait Contract: Send + 'static {
     /// The exported functions of one instance, looked up once.
     type Exports: Send;
+
+    /// The engine that compiled the component.
+    fn engine(&self) -> &Engine;
 
     fn instantiate(&self, store: &mut Store<HostState>) -> wasmtime::Result<Self::Exports>;
 

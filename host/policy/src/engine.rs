@@ -3,7 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use wasmtime::{Config, Engine, Store};
+use serde::{Deserialize, Serialize};
+use wasmtime::{Config, Engine, Store, Strategy};
 
 use crate::budget::{CallBudget, ThreadClocks};
 use crate::compiler::Compiler;
@@ -33,6 +34,25 @@ struct EngineInner {
     engine: Engine,
     limit: CallLimit,
     compiler: Compiler,
+    baseline: Option<Baseline>,
+}
+
+/// A second compiler, for code that is needed soon: takes about a sixth of the time, and its code runs
+/// slower. It has a turn of its own, so that it does not wait for the first one.
+pub(crate) struct Baseline {
+    pub(crate) engine: Engine,
+    pub(crate) compiler: Compiler,
+}
+
+/// How the code of a policy was compiled.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum CodeTier {
+    /// Fast to compile, slow to run: until the other one is there.
+    Baseline,
+    /// With all optimisations.
+    #[default]
+    Optimized,
 }
 
 /// How the end of a call's budget is found.
@@ -79,11 +99,14 @@ impl PolicyEngine {
         let mut config = config(options);
         config.epoch_interruption(true);
         let engine = Engine::new(&config).map_err(EngineError::Config)?;
+        // Winch does not exist for every machine: then all code is optimised.
+        let baseline = Engine::new(config.strategy(Strategy::Winch)).ok();
         let ticker = Ticker::start({
-            let engine = engine.clone();
-            move || engine.increment_epoch()
+            let engines = [Some(engine.clone()), baseline.clone()];
+            move || engines.iter().flatten().for_each(Engine::increment_epoch)
         })?;
-        Ok(Self::new(engine, CallLimit::Epochs(ticker), options))
+        let limit = CallLimit::Epochs(ticker);
+        Ok(Self::new(engine, baseline, limit, options))
     }
 
     /// An engine that limits calls by instructions, 1,000 for each microsecond of budget. Tests
@@ -97,15 +120,24 @@ impl PolicyEngine {
         config.consume_fuel(true);
         config.cranelift_nan_canonicalization(true);
         let engine = Engine::new(&config).map_err(EngineError::Config)?;
-        Ok(Self::new(engine, CallLimit::Fuel, options))
+        Ok(Self::new(engine, None, CallLimit::Fuel, options))
     }
 
-    fn new(engine: Engine, limit: CallLimit, options: &EngineOptions) -> Self {
-        let compiler = Compiler::new(options.compile_threads, options.compile_time_max);
+    fn new(
+        engine: Engine,
+        baseline: Option<Engine>,
+        limit: CallLimit,
+        options: &EngineOptions,
+    ) -> Self {
+        let compiler = || Compiler::new(options.compile_threads, options.compile_time_max);
         Self(Arc::new(EngineInner {
             engine,
             limit,
-            compiler,
+            compiler: compiler(),
+            baseline: baseline.map(|engine| Baseline {
+                engine,
+                compiler: compiler(),
+            }),
         }))
     }
 
@@ -113,13 +145,18 @@ impl PolicyEngine {
         &self.0.compiler
     }
 
+    /// For code of the first tier; none: this engine compiles only one.
+    pub(crate) fn baseline(&self) -> Option<&Baseline> {
+        self.0.baseline.as_ref()
+    }
+
     pub(crate) fn wasmtime(&self) -> &Engine {
         &self.0.engine
     }
 
-    /// A store whose calls are cut at the end of their budget.
-    pub(crate) fn store(&self, state: HostState) -> Store<HostState> {
-        let mut store = Store::new(&self.0.engine, state);
+    /// A store for code of `engine`, one of this one's, whose calls are cut at the end of their budget.
+    pub(crate) fn store(&self, engine: &Engine, state: HostState) -> Store<HostState> {
+        let mut store = Store::new(engine, state);
         store.limiter(|state| &mut state.limiter);
         if let CallLimit::Epochs(_) = self.0.limit {
             store.epoch_deadline_callback(|mut store| {

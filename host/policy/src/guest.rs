@@ -131,7 +131,7 @@ impl<C: Contract> WasmPolicy<C> {
             Instance::Replacing => unreachable!("an instance is put back before a call returns"),
         };
         self.contract.forget();
-        let mut store = self.engine.store(state);
+        let mut store = self.engine.store(self.contract.engine(), state);
         store.set_hostcall_fuel(self.limits.crossing_bytes);
         store.data_mut().limiter.store_begins();
         store.data_mut().begin_call();

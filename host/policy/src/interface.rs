@@ -18,7 +18,8 @@ pub struct ComponentInterface {
 // === impl ComponentInterface ===
 
 impl ComponentInterface {
-    pub(crate) fn of(engine: &Engine, component: &Component) -> Self {
+    pub(crate) fn of(component: &Component) -> Self {
+        let engine = component.engine();
         let ty = component.component_type();
         let imports = ty
             .imports(engine)

@@ -8,8 +8,8 @@
 //! - [`loader`]: reads and compiles a policy, or finds its compiled code in the `cache`;
 //!   describes it, configures it with its [`settings`], and tries it on recorded windows
 //! - `registry`: picks the module of a component's contract version, `v0_1` or `v0_2`
-//! - [`engine`], its `compiler` and its [`ticker`]: how code is compiled, and how a call is cut at the
-//!   end of its `budget`
+//! - [`engine`], its `compiler` and its [`ticker`]: how code is compiled, soon or well, and how a call is
+//!   cut at the end of its `budget`
 //! - [`limits`]: the time, memory and log lines of one policy
 //! - `wasi`: the empty world of components that import WASI
 //! - `guest`: an instance behind the core's trait; a fault ends the instance
@@ -61,7 +61,7 @@ mod worker_times;
 
 pub use cache::LoadedCode;
 pub use compiler::LoadStop;
-pub use engine::{EngineOptions, PolicyEngine};
+pub use engine::{CodeTier, EngineOptions, PolicyEngine};
 pub use history::{PolicyHistory, PolicyVersion};
 pub use interface::ComponentInterface;
 pub use limits::Limits;

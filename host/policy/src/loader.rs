@@ -1,12 +1,12 @@
 //! Turns a file into a policy that is ready to serve: read, compile, describe, configure, try.
 
+mod code;
 mod compile_log;
 mod error;
 
 pub use crate::allow::NotAllowed;
 pub use error::{LoadCause, LoadError, LoadPhase};
 
-use std::io::Cursor;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Instant;
@@ -15,13 +15,12 @@ use switchyard_core::catalog::Catalog;
 use switchyard_core::plan::{Plan, check_window};
 use switchyard_core::policy::Policy;
 use switchyard_core::window::Window;
-use wasmtime::component::Component;
 
 use crate::allow::AllowList;
 use crate::artifacts::Artifacts;
 use crate::cache::{CodeCache, LoadedCode};
-use crate::compiler::{CompileError, LoadStop};
-use crate::engine::PolicyEngine;
+use crate::compiler::LoadStop;
+use crate::engine::{CodeTier, PolicyEngine};
 use crate::files::read_regular;
 use crate::guest::{GuestParts, Recyclable};
 use crate::history::PolicyVersion;
@@ -29,11 +28,12 @@ use crate::interface::ComponentInterface;
 use crate::limits::{COMPONENT_BYTES_MAX, Limits};
 use crate::registry;
 use crate::settings;
-use crate::truncate::one_line;
 use crate::usage::PolicyUsage;
-use crate::wasm_shape::{WasmShape, shape_of};
 
-/// Loads policies, all with the same engine, limits and seed.
+use code::Code;
+
+/// Loads policies, all with the same engine, limits and seed. Clones share the code in memory, and a stop.
+#[derive(Clone)]
 pub struct Loader {
     engine: PolicyEngine,
     cache: Option<CodeCache>,
@@ -42,6 +42,7 @@ pub struct Loader {
     limits: Limits,
     seed: u64,
     shows_all_workers: bool,
+    is_soon: bool,
     stop: LoadStop,
 }
 
@@ -87,6 +88,8 @@ pub struct LoadReport {
     pub read_us: u64,
     /// Compile it, or find the compiled code.
     pub compile_us: u64,
+    /// How the code was compiled.
+    pub code: CodeTier,
     /// Whether the compiled code was in the cache.
     pub cached: bool,
     /// Make an instance and ask it to describe itself.
@@ -120,6 +123,7 @@ impl Loader {
             limits: options.limits,
             seed: options.seed,
             shows_all_workers: false,
+            is_soon: false,
             stop: LoadStop::default(),
         }
     }
@@ -187,20 +191,36 @@ impl Loader {
     #[must_use]
     pub fn showing_all_workers(&self) -> Self {
         Self {
-            engine: self.engine.clone(),
-            cache: self.cache.clone(),
-            loaded: self.loaded.clone(),
-            allow: self.allow.clone(),
-            limits: self.limits.clone(),
-            stop: self.stop.clone(),
             shows_all_workers: true,
-            ..*self
+            ..self.clone()
+        }
+    }
+
+    /// Policies of this loader are ready sooner: those that were not compiled before run in baseline code
+    /// until they are [optimised](Self::optimize) and loaded again.
+    #[must_use]
+    pub fn loading_soon(&self) -> Self {
+        Self {
+            is_soon: true,
+            ..self.clone()
+        }
+    }
+
+    /// Compiles the optimised code of a version, for the loads that follow.
+    ///
+    /// # Errors
+    /// The file that the version came from, and the reason.
+    pub fn optimize(&self, version: &PolicyVersion) -> Result<(), LoadError> {
+        let steps = LoadSteps::begin(&version.file);
+        match self.code(version, false) {
+            Ok(_) => Ok(()),
+            Err(cause) => Err(steps.fail(LoadPhase::Compile, cause)),
         }
     }
 
     fn bring_up(
         &self,
-        mut version: PolicyVersion,
+        version: PolicyVersion,
         trial: PolicyTrial<'_>,
         mut report: LoadReport,
     ) -> Result<Loaded, LoadError> {
@@ -211,12 +231,36 @@ impl Loader {
                 .check(&file, &version.bytes)
                 .map_err(|e| steps.fail(LoadPhase::Allow, e))?;
         }
-        let (component, cached) = self
-            .compile(&version)
-            .map_err(|e| steps.fail(LoadPhase::Compile, e))?;
-        (report.compile_us, report.cached) = (steps.lap_us(), cached);
+        let mut soon = self.is_soon;
+        loop {
+            let code = self.code(&version, soon);
+            let code = code.map_err(|e| steps.fail(LoadPhase::Compile, e))?;
+            (report.code, report.cached) = (code.tier, code.cached);
+            report.compile_us = steps.lap_us();
+            let is_baseline = code.tier == CodeTier::Baseline;
+            match self.prepare(code, version.clone(), trial, report.clone()) {
+                // It may have been too slow.
+                Err(error) if is_baseline => {
+                    tracing::debug!(%error, "baseline code is not used");
+                    soon = false;
+                    steps.lap_us();
+                }
+                ready => return ready,
+            }
+        }
+    }
 
-        let mut policy = registry::bind(&component, self.parts(&version))
+    fn prepare(
+        &self,
+        code: Code,
+        mut version: PolicyVersion,
+        trial: PolicyTrial<'_>,
+        mut report: LoadReport,
+    ) -> Result<Loaded, LoadError> {
+        let file = version.file.clone();
+        let mut steps = LoadSteps::begin(&file);
+        let component = &code.component;
+        let mut policy = registry::bind(component, self.parts(&version))
             .map_err(|e| steps.fail(LoadPhase::Contract, e))?
             .map_err(|e| steps.fail(LoadPhase::Describe, e))?;
         version.label = policy.description().label();
@@ -235,67 +279,12 @@ impl Loader {
             .map_err(|e| steps.fail(LoadPhase::Configure, e))?;
         report.renew_us = steps.lap_us();
         Ok(Loaded {
-            interface: ComponentInterface::of(self.engine.wasmtime(), &component),
+            interface: ComponentInterface::of(component),
             usage: Arc::clone(policy.usage()),
             policy: policy.into_policy(),
             version,
             report,
         })
-    }
-
-    /// The component, and whether its code was in memory or in the cache.
-    fn compile(&self, version: &PolicyVersion) -> Result<(Component, bool), LoadCause> {
-        let loaded = self.loaded.as_ref();
-        if let Some(component) = loaded.and_then(|loaded| loaded.find(version.code)) {
-            return Ok((component, true));
-        }
-        let (component, cached) = self.read_or_compile(version)?;
-        if let Some(loaded) = loaded {
-            loaded.keep(version.code, &component);
-        }
-        Ok((component, cached))
-    }
-
-    fn read_or_compile(&self, version: &PolicyVersion) -> Result<(Component, bool), LoadCause> {
-        let cached = self
-            .cache
-            .as_ref()
-            .and_then(|cache| cache.find(&self.engine, version.code));
-        if let Some(component) = cached {
-            return Ok((component, true));
-        }
-        let bytes = &version.bytes;
-        // A cursor over bytes gives no error.
-        match shape_of(&mut Cursor::new(bytes)).unwrap_or(WasmShape::NotWasm) {
-            WasmShape::Component => {}
-            WasmShape::CoreModule => return Err(LoadCause::CoreModule),
-            WasmShape::Partial => return Err(LoadCause::Truncated { bytes: bytes.len() }),
-            WasmShape::NotWasm => return Err(LoadCause::NotWasm),
-        }
-        let component = compile_log::with_log(&version.file, bytes.len(), || {
-            let engine = self.engine.wasmtime();
-            self.engine.compiler().compile(engine, bytes, &self.stop)
-        })
-        .map_err(|error| self.not_compiled(error))?;
-        if let Some(cache) = &self.cache {
-            cache.keep(&self.engine, version.code, &component);
-        }
-        Ok((component, false))
-    }
-
-    fn not_compiled(&self, error: CompileError) -> LoadCause {
-        let mut reason = error.to_string();
-        match error {
-            CompileError::Invalid(_) => {
-                // The compiler quotes names of the component.
-                one_line(&mut reason, self.limits.log_line_bytes);
-                LoadCause::Invalid(reason)
-            }
-            CompileError::TooLong(_) => LoadCause::CompileTime(reason),
-            CompileError::Busy(_) => LoadCause::CompilerBusy(reason),
-            CompileError::Stopped => LoadCause::Stopped,
-            CompileError::Thread(_) => LoadCause::Thread(reason),
-        }
     }
 
     fn parts(&self, version: &PolicyVersion) -> GuestParts {

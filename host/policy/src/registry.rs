@@ -70,7 +70,7 @@ pub(crate) fn bind(
     component: &Component,
     parts: GuestParts,
 ) -> Result<Result<Box<dyn Recyclable>, PolicyFault>, ContractError> {
-    let engine = parts.engine.wasmtime().clone();
+    let engine = component.engine().clone();
     let ty = component.component_type();
     let exports: Vec<&str> = ty.exports(&engine).map(|(name, _)| name).collect();
     let version = version_of(&exports)?;

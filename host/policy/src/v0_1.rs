@@ -50,6 +50,10 @@ impl V0_1 {
 impl Contract for V0_1 {
     type Exports = Policy;
 
+    fn engine(&self) -> &Engine {
+        self.pre.engine()
+    }
+
     fn instantiate(&self, store: &mut Store<HostState>) -> wasmtime::Result<Self::Exports> {
         self.pre.instantiate(store)
     }

@@ -51,6 +51,10 @@ impl V0_2 {
 impl Contract for V0_2 {
     type Exports = Policy;
 
+    fn engine(&self) -> &Engine {
+        self.pre.engine()
+    }
+
     fn instantiate(&self, store: &mut Store<HostState>) -> wasmtime::Result<Self::Exports> {
         self.pre.instantiate(store)
     }

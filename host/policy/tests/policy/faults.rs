@@ -3,8 +3,8 @@
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
-use switchyard_core::policy::FaultKind;
-use switchyard_policy::{EngineOptions, Limits, Loader, LoaderOptions, PolicyEngine};
+use switchyard_core::policy::{FaultKind, Policy};
+use switchyard_policy::{CodeTier, EngineOptions, Limits, Loader, LoaderOptions, PolicyEngine};
 
 use crate::support::{ask, guest, guests_dir, load, load_guest, loader, patient, window};
 
@@ -91,35 +91,46 @@ fn every_guest_has_a_test() {
 
 #[test]
 fn guests_behave_as_expected() {
+    behave_as_expected(&loader(patient()), CodeTier::Optimized);
+}
+
+/// Only x86-64 has a baseline compiler.
+#[cfg(target_arch = "x86_64")]
+#[test]
+fn guests_in_baseline_code_behave_as_expected() {
+    behave_as_expected(&loader(patient()).loading_soon(), CodeTier::Baseline);
+}
+
+fn behave_as_expected(loader: &Loader, code: CodeTier) {
     for (name, expected) in TESTED {
+        let loaded = load(loader, &guest(name));
+        if let Expected::NotLoaded(reason) = expected {
+            let error = loaded.map(|_| ()).unwrap_err();
+            assert!(error.to_string().contains(reason), "{name}: {error}");
+            continue;
+        }
+        let mut loaded = loaded.unwrap_or_else(|error| panic!("{error}"));
+        assert_eq!(loaded.report.code, code, "{name}");
         match expected {
-            Expected::Serves => serves(name),
-            Expected::Fault(kind, reason) => faults(name, *kind, reason),
-            Expected::NotLoaded(reason) => {
-                let error = load(&loader(patient()), &guest(name))
-                    .map(|_| ())
-                    .unwrap_err();
-                assert!(error.to_string().contains(reason), "{name}: {error}");
-            }
+            Expected::Fault(kind, reason) => faults(name, loaded.policy.as_mut(), *kind, reason),
+            _ => serves(name, loaded.policy.as_mut()),
         }
     }
 }
 
-fn serves(name: &str) {
-    let mut policy = load_guest(name);
+fn serves(name: &str, policy: &mut dyn Policy) {
     assert_eq!(policy.description().label(), format!("{name}@1.0.0"));
     for id in 1..4 {
-        if let Err(fault) = ask(policy.as_mut(), &window(id, 3)) {
+        if let Err(fault) = ask(policy, &window(id, 3)) {
             panic!("{name}: {fault}");
         }
     }
 }
 
 /// The second fault comes from a fresh instance, and is the same.
-fn faults(name: &str, kind: FaultKind, reason: &str) {
-    let mut policy = load_guest(name);
+fn faults(name: &str, policy: &mut dyn Policy, kind: FaultKind, reason: &str) {
     for id in 1..3 {
-        let fault = ask(policy.as_mut(), &window(id, 3)).unwrap_err();
+        let fault = ask(policy, &window(id, 3)).unwrap_err();
         assert_eq!(fault.kind, kind, "{name}, window {id}: {fault}");
         assert!(
             fault.reason.contains(reason),

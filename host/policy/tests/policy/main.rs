@@ -14,6 +14,8 @@ mod recording;
 mod served;
 mod state;
 mod support;
+#[cfg(target_arch = "x86_64")]
+mod tiers;
 mod wasi;
 mod watching;
 mod workers;
