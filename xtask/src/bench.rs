@@ -45,7 +45,7 @@ pub(crate) struct BenchArgs {
 }
 
 /// In the order of the page.
-const BENCHES: [&str; 14] = [
+const BENCHES: [&str; 15] = [
     "race",
     "grpc",
     "traces",
@@ -53,6 +53,7 @@ const BENCHES: [&str; 14] = [
     "window",
     "layout",
     "router",
+    "swap",
     "engines",
     "minilm",
     "texts",

@@ -19,6 +19,7 @@ mod handle;
 mod kept;
 mod manager;
 mod nearest;
+mod parts;
 mod report;
 mod retry;
 mod running_canary;
@@ -42,8 +43,8 @@ use crate::readiness::Awaited;
 
 pub use self::canary::CanarySettings;
 pub use self::handle::{PoliciesHandle, SwapError, SwapOrder, SwapTarget};
-pub use self::manager::PoliciesParts;
 pub(crate) use self::nearest::hint;
+pub use self::parts::PoliciesParts;
 pub use self::report::{CanaryStatus, PoliciesStatus, Swap, SwapResult, Version};
 pub use self::shared::SharedPolicy;
 pub(crate) use self::watch::watch_file;

@@ -8,6 +8,8 @@ use std::time::Duration;
 use super::fixture::policy;
 use super::load::Load;
 use super::test_bed::{Setup, TestBed};
+use switchyard_policy::CodeTier;
+use switchyard_server::admin::PoolReport;
 use switchyard_server::policies::SwapResult;
 use tempfile::TempDir;
 
@@ -130,6 +132,42 @@ async fn a_policy_is_replaced_under_load_and_every_request_is_answered_once() {
     test_bed.stop().await;
 }
 
+/// Waits until the policy runs optimised code, which is then kept.
+async fn optimised(test_bed: &TestBed) {
+    let optimised = |pool: &PoolReport| pool.policies.code == CodeTier::Optimized;
+    test_bed.until("optimised code", optimised).await;
+}
+
+/// Only x86-64 has a baseline compiler.
+#[cfg(target_arch = "x86_64")]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn optimised_code_takes_the_place_of_baseline_code_without_a_swap() {
+    let test_bed = Setup::new("tiers").policy(policy("fcfs")).start().await;
+    let load = Load::start(test_bed.http, 2);
+    for (swaps, label) in [(1, "fcfs@"), (2, "sneakpeek@")] {
+        let swap = test_bed.swap_number(swaps).await;
+        assert_eq!((swap.code, swap.cached), (CodeTier::Baseline, false));
+        optimised(&test_bed).await;
+        load.answered_by(label, 20).await;
+        if swaps == 1 {
+            test_bed.replace(&policy("sneakpeek"));
+        }
+    }
+    // Compiled before: at once in optimised code.
+    test_bed.replace(&policy("fcfs"));
+    let swap = test_bed.swap_number(3).await;
+    assert_eq!((swap.code, swap.cached), (CodeTier::Optimized, true));
+
+    let tally = load.stop().await;
+    let both = tally.by("fcfs@") + tally.by("sneakpeek@");
+    assert_eq!(both, tally.sent, "{tally:?}");
+    let pool = test_bed.settled().await;
+    assert_eq!(pool.policies.swaps.len(), 3, "{:#?}", pool.policies.swaps);
+    assert_eq!(pool.driver.faults.len(), 0, "{:?}", pool.driver.last_fault);
+    assert_eq!(test_bed.logged("policy optimised").len(), 2);
+    test_bed.stop().await;
+}
+
 /// Settings are part of a policy: a change of `NAME.toml` is a new version.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn settings_next_to_the_component_are_followed() {
@@ -207,8 +245,10 @@ async fn a_compiled_component_is_not_compiled_again() {
     let setup = setup.policies(&lines);
     let test_bed = setup.clone().start().await;
     assert!(!test_bed.swap_number(1).await.cached);
+    optimised(&test_bed).await;
     test_bed.replace(&policy("sneakpeek"));
     assert!(!test_bed.swap_number(2).await.cached);
+    optimised(&test_bed).await;
     test_bed.replace(&policy("fcfs"));
     assert!(test_bed.swap_number(3).await.cached);
     let answer = test_bed.client().await.infer(super::fixture::beat(0)).await;

@@ -53,6 +53,8 @@ pub enum Message {
     },
     /// A policy to switch to; answered with the time the switch took.
     Install(Box<dyn Policy>, PolicyRecord, Sender<Micros>),
+    /// The active policy in other code; answered with the time the change took.
+    Recompiled(Box<dyn Policy>, PolicyRecord, Sender<Micros>),
     /// Record windows and plans from now on.
     Record(Recorder),
     /// Record no longer. Dropping the recorder waits for the disk.

@@ -10,7 +10,6 @@ use switchyard_core::decision::Decision;
 use switchyard_core::event::Notice;
 use switchyard_core::guard::Faulted;
 use switchyard_core::ids::WorkerId;
-use switchyard_core::policy::Policy;
 use switchyard_core::time::{Micros, Time};
 use switchyard_core::window::{Changes, Window};
 use switchyard_policy::recording::PolicyRecord;
@@ -23,12 +22,12 @@ impl Driver {
     pub(super) fn install(
         &mut self,
         now: Time,
-        policy: Box<dyn Policy>,
+        policy: Event,
         record: PolicyRecord,
         done: &Sender<Micros>,
     ) {
         let began = Instant::now();
-        self.scheduler.handle(now, Event::PolicyChanged(policy));
+        self.scheduler.handle(now, policy);
         let took = Micros::from(began.elapsed());
         self.look_for_evidence();
         self.record_policy(Some(record));

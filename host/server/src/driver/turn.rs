@@ -219,7 +219,15 @@ impl Driver {
                 let event = Event::Evidence { request, counts };
                 self.scheduler.handle(now, event);
             }
-            Message::Install(policy, record, done) => self.install(now, policy, record, &done),
+            Message::Install(policy, record, done) => {
+                self.install(now, Event::PolicyChanged(policy), record, &done);
+            }
+            Message::Recompiled(policy, record, done) => {
+                // One that was taken off meanwhile has no place to take.
+                if self.policy.is_some() {
+                    self.install(now, Event::PolicyRecompiled(policy), record, &done);
+                }
+            }
             Message::Record(recorder) => self.record(recorder),
             Message::TakeRecorder(reply) => {
                 let _ = reply.send(self.recorder.take());

@@ -2,15 +2,17 @@
 
 mod canaries;
 mod meters;
+mod optimizing;
+mod settling;
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use crossbeam_channel::{Receiver, RecvTimeoutError, bounded};
+use crossbeam_channel::{Receiver, Sender, at, bounded, never, select};
 use switchyard_core::canary::{Verdict, Why};
 use switchyard_core::catalog::Catalog;
-use switchyard_core::policy::{FALLBACK_NAME, FaultKind, Policy};
+use switchyard_core::policy::{FALLBACK_NAME, Policy};
 use switchyard_core::time::Micros;
 use switchyard_core::window::Window;
 use switchyard_policy::loader::{LoadCause, LoadError, LoadReport, Loaded, Loader, PolicyTrial};
@@ -19,13 +21,14 @@ use switchyard_policy::{PolicyFileEvent, PolicyHistory, PolicyVersion};
 use tokio::sync::watch;
 
 use self::meters::ManagerMeters;
+use self::optimizing::Optimizing;
 use super::handle::{Request, SwapError, SwapOrder, SwapTarget, lock};
 use super::kept::KeptVersions;
 use super::nearest::nearest;
-use super::report::{PoliciesStatus, Swap, SwapResult, Version};
+use super::parts::PoliciesParts;
+use super::report::{PoliciesStatus, Swap, SwapResult};
 use super::retry::Retry;
 use super::running_canary::RunningCanary;
-use super::shared::SharedPolicy;
 use super::source;
 use crate::driver::{Message, PoolHandle};
 use crate::observed::Observed;
@@ -46,30 +49,6 @@ const WINDOWS_BEFORE: u32 = 4;
 /// Digits of a hash that tell versions apart.
 const SHOWN_DIGITS: usize = 12;
 
-/// The parts that a pool's policies are managed with.
-pub struct PoliciesParts {
-    /// The pool.
-    pub pool: Arc<PoolHandle>,
-    /// The component that is followed.
-    pub file: PathBuf,
-    /// Folder of the policies that come with the program: orders name them too.
-    pub bundled: Option<PathBuf>,
-    /// Settings that override those in the file next to the component, field by field.
-    pub settings: Option<toml::Table>,
-    /// Loads components, under the pool's limits.
-    pub loader: Loader,
-    /// Longest time of one window call. The driver answers no message during a call.
-    pub window_budget: Duration,
-    /// Versions kept for rollback.
-    pub history: usize,
-    /// Folder in which they are kept over restarts.
-    pub versions: PathBuf,
-    /// Where swaps are counted.
-    pub registry: Registry,
-    /// Where other schedulers have the policy too; none: only here.
-    pub shared: Option<SharedPolicy>,
-}
-
 /// The thread of a pool's policies.
 pub(super) struct Manager {
     pool: Arc<PoolHandle>,
@@ -86,7 +65,16 @@ pub(super) struct Manager {
     active: watch::Sender<Option<String>>,
     retry: Option<Retry>,
     canary: Option<RunningCanary>,
+    optimizing: Option<Optimizing>,
     meters: ManagerMeters,
+}
+
+/// A version that may serve.
+struct Ready {
+    policy: Box<dyn Policy>,
+    record: PolicyRecord,
+    version: PolicyVersion,
+    report: LoadReport,
 }
 
 /// A version that the driver has switched to.
@@ -126,6 +114,7 @@ impl Manager {
             active,
             retry: None,
             canary: None,
+            optimizing: None,
         }
     }
 
@@ -134,22 +123,18 @@ impl Manager {
         loop {
             let retry = self.retry.as_ref().map(|retry| retry.at);
             let look = self.canary.as_ref().map(|canary| canary.look_at);
-            let received = match retry.into_iter().chain(look).min() {
-                Some(next) => inbox.recv_deadline(next),
-                None => inbox.recv().map_err(RecvTimeoutError::from),
-            };
-            // Failures are logged and counted where they happen. A reply is lost if the asking task
-            // has ended.
-            match received {
-                Ok(Request::File(PolicyFileEvent::Changed(file))) => {
-                    if !self.has_written(&file) {
-                        drop(self.swap_file(&file, ""));
-                    }
-                }
-                Ok(Request::File(PolicyFileEvent::Removed(file))) => self.removed(&file),
-                Ok(Request::Order(order, reply)) => drop(reply.send(self.carry_out(&order))),
-                Ok(Request::Stop) | Err(RecvTimeoutError::Disconnected) => return,
-                Err(RecvTimeoutError::Timeout) => {}
+            let next = retry.into_iter().chain(look).min().map_or_else(never, at);
+            let optimized = self
+                .optimizing
+                .as_ref()
+                .map_or_else(never, Optimizing::ended);
+            select! {
+                recv(inbox) -> request => match request {
+                    Ok(Request::Stop) | Err(_) => return,
+                    Ok(request) => self.receive(request),
+                },
+                recv(optimized) -> ended => self.optimized(ended.ok()),
+                recv(next) -> _ => {}
             }
             let now = Instant::now();
             if self.retry.as_ref().is_some_and(|retry| retry.at <= now) {
@@ -162,6 +147,20 @@ impl Manager {
             {
                 self.look_at_canary();
             }
+        }
+    }
+
+    /// Failures are logged and counted where they happen. A reply is lost if the asking task has ended.
+    fn receive(&mut self, request: Request) {
+        match request {
+            Request::File(PolicyFileEvent::Changed(file)) => {
+                if !self.has_written(&file) {
+                    drop(self.swap_file(&file, ""));
+                }
+            }
+            Request::File(PolicyFileEvent::Removed(file)) => self.removed(&file),
+            Request::Order(order, reply) => drop(reply.send(self.carry_out(&order))),
+            Request::Stop => {}
         }
     }
 
@@ -312,11 +311,26 @@ impl Manager {
         self.settle(&version.file, SwapResult::RolledBack, (by, ""), result)
     }
 
-    /// Loads a policy and tries it. If it passes, the driver switches to it.
+    /// Loads a policy and tries it. If it passes, the driver switches to it. It may be in baseline code.
     fn attempt(
         &mut self,
         load: impl FnOnce(&Loader, PolicyTrial<'_>) -> Result<Loaded, LoadError>,
     ) -> Result<Switched, SwapError> {
+        let loader = self.loader.loading_soon();
+        let ready = self.ready(|trial| load(&loader, trial))?;
+        let switch = self.install(ready.policy, ready.record)?;
+        Ok(Switched {
+            version: ready.version,
+            report: ready.report,
+            switch,
+        })
+    }
+
+    /// Loads a policy and tries it.
+    fn ready(
+        &self,
+        load: impl FnOnce(PolicyTrial<'_>) -> Result<Loaded, LoadError>,
+    ) -> Result<Ready, SwapError> {
         let windows = self.recorded_windows().ok_or(SwapError::Stopped)?;
         let trial = PolicyTrial {
             catalog: &self.catalog,
@@ -327,21 +341,25 @@ impl Manager {
             version,
             report,
             ..
-        } = load(&self.loader, trial).map_err(load_error)?;
+        } = load(trial).map_err(load_error)?;
         let record = PolicyRecord::of(&version, policy.description());
         let observed = Observed::new(policy, self.pool.name(), &self.registry);
-        let switch = self.install(Box::new(observed), record)?;
-        Ok(Switched {
+        Ok(Ready {
+            policy: Box::new(observed),
+            record,
             version,
             report,
-            switch,
         })
     }
 
     /// Has the driver switch to a policy; the time that it took.
     fn install(&self, policy: Box<dyn Policy>, record: PolicyRecord) -> Result<Micros, SwapError> {
+        self.send(|done| Message::Install(policy, record, done))
+    }
+
+    fn send(&self, message: impl FnOnce(Sender<Micros>) -> Message) -> Result<Micros, SwapError> {
         let (done, switched) = bounded(1);
-        self.pool.send(Message::Install(policy, record, done));
+        self.pool.send(message(done));
         let switch = switched.recv_timeout(self.patience);
         switch.map_err(|_| SwapError::Stopped)
     }
@@ -352,117 +370,9 @@ impl Manager {
         windows.recv_timeout(self.patience).ok()
     }
 
-    /// Logs, counts and keeps the result of an attempt.
-    fn settle(
-        &mut self,
-        file: &Path,
-        result: SwapResult,
-        (by, reason): (&str, &str),
-        attempt: Result<Switched, SwapError>,
-    ) -> Result<Swap, SwapError> {
-        let pool = self.pool.name();
-        let at = self.pool.clock().now();
-        match attempt {
-            Ok(switched) => {
-                let Switched {
-                    version,
-                    report,
-                    switch,
-                } = switched;
-                let version = self.kept.keep(version);
-                let swap = Swap {
-                    by: by.to_owned(),
-                    reason: reason.to_owned(),
-                    file: file.display().to_string(),
-                    ..Swap::done(result, at, &version, &report, switch)
-                };
-                tracing::info!(
-                    pool,
-                    by,
-                    file = %file.display(),
-                    policy = swap.policy,
-                    hash = swap.hash,
-                    compile_us = swap.compile_us,
-                    cached = swap.cached,
-                    validate_us = swap.validate_us,
-                    windows = swap.windows,
-                    switch_us = swap.switch_us,
-                    reason,
-                    "policy {}", result.label(),
-                );
-                self.superseded();
-                let active = (version.label.as_str(), &*version.hash.to_string());
-                self.shows(Some(active));
-                self.meters.installed();
-                self.pool.readiness().arrived(Awaited::Policy);
-                self.meters.count(result);
-                self.history.push(version.clone());
-                let mut status = lock(&self.status);
-                status.switched(swap.clone(), &version);
-                status.history = self.history.iter().map(Version::from).collect();
-                drop(status);
-                self.active.send_replace(Some(version.hash.to_hex()));
-                Ok(swap)
-            }
-            Err(error) => self.refused(file, by, error),
-        }
-    }
-
-    /// Logs, counts and keeps the failure of an attempt.
-    fn refused(&mut self, file: &Path, by: &str, error: SwapError) -> Result<Swap, SwapError> {
-        if matches!(error, SwapError::Stopped) {
-            return Err(error);
-        }
-        let (pool, at) = (self.pool.name(), self.pool.clock().now());
-        let file_shown = file.display();
-        match lock(&self.status).active {
-            Some(_) => {
-                tracing::error!(pool, file = %file_shown, %error, "policy refused: the old one serves on");
-            }
-            None if self.is_fallback_wanted(&error) => {}
-            None => {
-                tracing::error!(pool, file = %file_shown, %error, "policy refused: the fallback serves");
-            }
-        }
-        self.count_fault(file, &error);
-        self.meters.count(SwapResult::Refused);
-        lock(&self.status).tried(Swap {
-            by: by.to_owned(),
-            ..Swap::refused(at, file, &error.to_string())
-        });
-        Err(error)
-    }
-
-    fn removed(&mut self, file: &Path) {
-        let pool = self.pool.name();
-        tracing::error!(pool, file = %file.display(), "policy file removed: the fallback serves");
-        self.pool.send(Message::RemovePolicy);
-        self.superseded();
-        self.shows(None);
-        self.meters.count(SwapResult::Removed);
-        let swap = Swap::removed(self.pool.clock().now(), file);
-        lock(&self.status).removed(swap);
-        self.active.send_replace(None);
-    }
-
     /// The policy that is installed, by label and hash; none: only the fallback serves.
     fn shows(&mut self, active: Option<(&str, &str)>) {
         self.meters.shows(&self.registry, self.pool.name(), active);
-    }
-
-    /// Counts a window that failed in the trial with the faults of windows that were served.
-    fn count_fault(&mut self, file: &Path, error: &SwapError) {
-        let SwapError::Load(error) = error else {
-            return;
-        };
-        let kind = match &error.cause {
-            LoadCause::Window { fault, .. } => fault.kind,
-            LoadCause::Plan { .. } => FaultKind::Refused,
-            _ => return,
-        };
-        let policy = file.file_stem().unwrap_or_default().to_string_lossy();
-        let (registry, pool) = (&self.registry, self.pool.name());
-        self.meters.tried(registry, pool, &policy, kind);
     }
 }
 

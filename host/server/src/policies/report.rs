@@ -6,7 +6,7 @@ use std::path::Path;
 use serde::{Deserialize, Serialize};
 use switchyard_core::canary::CanaryReport;
 use switchyard_core::time::{Micros, Time};
-use switchyard_policy::{LoadReport, PolicyVersion};
+use switchyard_policy::{CodeTier, LoadReport, PolicyVersion};
 
 use super::canary::CanarySettings;
 
@@ -53,6 +53,9 @@ pub struct Swap {
     pub compile_us: u64,
     /// Whether the compiled code was in the cache.
     pub cached: bool,
+    /// How it was compiled. Optimised code takes the place of baseline code when it is ready.
+    #[serde(default)]
+    pub code: CodeTier,
     /// Time to configure it.
     pub configure_us: u64,
     /// Time to try it on recorded windows.
@@ -94,6 +97,9 @@ pub struct PoliciesStatus {
     /// The canary that runs, or the last one.
     #[serde(default)]
     pub canary: Option<CanaryStatus>,
+    /// The code of the active version.
+    #[serde(default)]
+    pub code: CodeTier,
 }
 
 /// A canary that runs, or the last one.
@@ -167,6 +173,7 @@ impl Swap {
             hash: version.hash.to_string(),
             compile_us: report.compile_us,
             cached: report.cached,
+            code: report.code,
             configure_us: report.configure_us,
             validate_us: report.validate_us,
             windows: report.windows,
@@ -196,6 +203,7 @@ impl Swap {
             hash: String::new(),
             compile_us: 0,
             cached: false,
+            code: CodeTier::default(),
             configure_us: 0,
             validate_us: 0,
             windows: 0,
@@ -230,6 +238,7 @@ impl PoliciesStatus {
 
     pub(super) fn switched(&mut self, swap: Swap, version: &PolicyVersion) {
         self.active = Some(version.into());
+        self.code = swap.code;
         self.tried(swap);
     }
 

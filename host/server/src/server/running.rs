@@ -9,7 +9,7 @@ use switchyard_core::ids::AppId;
 use switchyard_core::policy::FALLBACK_NAME;
 use switchyard_models::zoo::ZooApp;
 use switchyard_policy::loader::{Loader, LoaderOptions};
-use switchyard_policy::{EngineOptions, PolicyEngine};
+use switchyard_policy::{EngineOptions, LoadedCode, PolicyEngine};
 use switchyard_remote::{Etcd, Fence, SharedKey};
 use tokio::sync::oneshot;
 
@@ -34,6 +34,9 @@ const DRIVER_PATIENCE: Duration = Duration::from_secs(10);
 
 /// How often a policy that is being loaded is looked at.
 const LOOK_EVERY: Duration = Duration::from_millis(5);
+
+/// Compiled policies that a pool keeps in memory: the one that serves and the one before.
+const CODES_KEPT: usize = 2;
 
 /// The parts that all pools of a server share.
 #[derive(Clone)]
@@ -176,7 +179,9 @@ impl PoolStarter {
             limits: pool.limits(),
             seed: pool.seed,
         };
-        Loader::new(self.engine.clone(), options).with_allow_list(config.policies.allow.clone())
+        Loader::new(self.engine.clone(), options)
+            .with_allow_list(config.policies.allow.clone())
+            .with_loaded_code(LoadedCode::new(CODES_KEPT))
     }
 
     /// The place of the pool's shadow, with the one that is configured.

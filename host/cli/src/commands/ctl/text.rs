@@ -6,6 +6,7 @@ use std::path::Path;
 use comfy_table::Table;
 use comfy_table::presets::NOTHING;
 use serde_json::Value;
+use switchyard_policy::CodeTier;
 use switchyard_server::admin::PoolReport;
 use switchyard_server::policies::{Swap, SwapResult, Version};
 
@@ -49,6 +50,9 @@ pub(super) fn status(pools: &[&PoolReport]) -> String {
         }
         if let Some(fault) = &driver.last_fault {
             let _ = writeln!(text, "  last fault: {fault}");
+        }
+        if policies.code == CodeTier::Baseline {
+            text.push_str("  in baseline code: its optimised code is being compiled\n");
         }
         if let Some(shadow) = shadow {
             let policy = shadow.policy.as_deref().unwrap_or("no version");
