@@ -7,9 +7,9 @@ use std::time::Instant;
 
 use switchyard_core::canary::{Canary, CanaryParts, CanaryReport, CanaryWatch, Verdict, Why};
 use switchyard_core::policy::Policy;
-use switchyard_policy::PolicyVersion;
 use switchyard_policy::loader::{Loaded, PolicyTrial};
 use switchyard_policy::recording::PolicyRecord;
+use switchyard_policy::{CodeTier, PolicyVersion};
 
 use super::{Manager, Switched, load, load_error, source};
 use crate::observed::Observed;
@@ -53,7 +53,11 @@ impl Manager {
                 runs: true,
                 report: watch.report(),
             };
-            lock(&self.status).canary = Some(status);
+            let mut shown = lock(&self.status);
+            shown.canary = Some(status);
+            // Its members have been loaded anew.
+            shown.code = CodeTier::Optimized;
+            drop(shown);
             self.canary = Some(RunningCanary {
                 candidate,
                 watch,
