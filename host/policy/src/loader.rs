@@ -15,6 +15,7 @@ use switchyard_core::catalog::Catalog;
 use switchyard_core::plan::{Plan, check_window};
 use switchyard_core::policy::Policy;
 use switchyard_core::window::Window;
+use wasmtime::component::Component;
 
 use crate::allow::AllowList;
 use crate::artifacts::Artifacts;
@@ -29,8 +30,6 @@ use crate::limits::{COMPONENT_BYTES_MAX, Limits};
 use crate::registry;
 use crate::settings;
 use crate::usage::PolicyUsage;
-
-use code::Code;
 
 /// Loads policies, all with the same engine, limits and seed. Clones share the code in memory, and a stop.
 #[derive(Clone)]
@@ -102,6 +101,14 @@ pub struct LoadReport {
     pub windows: usize,
     /// Replace the instance of the trial by a fresh one, and configure that.
     pub renew_us: u64,
+}
+
+/// A component with its code.
+struct Code {
+    component: Component,
+    tier: CodeTier,
+    /// It was in memory or in the cache.
+    cached: bool,
 }
 
 /// Times the steps of one load, and names the file in errors.

@@ -5,6 +5,7 @@
 //! - `watch`: events of the policy's file
 //! - `handle`: orders of operators to swap and roll back
 //! - `manager`: the thread; [`source`]: a component with its settings
+//! - `optimizing`: the optimised code of a policy that serves in baseline code
 //! - `canary`: a share of the requests for a candidate
 //! - `shared`: the policy that other schedulers have too
 //! - `kept`: versions on disk, and the files that an order writes
@@ -19,6 +20,7 @@ mod handle;
 mod kept;
 mod manager;
 mod nearest;
+mod optimizing;
 mod parts;
 mod report;
 mod retry;

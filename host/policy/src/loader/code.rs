@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use wasmtime::component::Component;
 
-use super::{LoadCause, Loader, compile_log};
+use super::{Code, LoadCause, Loader, compile_log};
 use crate::compiler::CompileError;
 use crate::engine::CodeTier;
 use crate::history::PolicyVersion;
@@ -15,14 +15,6 @@ use crate::wasm_shape::{WasmShape, shape_of};
 /// Largest component, in bytes, that is compiled to baseline code first. The optimised code of a larger one
 /// takes seconds; a policy without saved state would then lose as much of it.
 const BASELINE_BYTES_MAX: usize = 1 << 20;
-
-/// A component with its code.
-pub(super) struct Code {
-    pub(super) component: Component,
-    pub(super) tier: CodeTier,
-    /// It was in memory or in the cache.
-    pub(super) cached: bool,
-}
 
 impl Loader {
     /// Optimised code; with `soon` baseline code if the other would have to be compiled.

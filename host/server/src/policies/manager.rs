@@ -2,8 +2,8 @@
 
 mod canaries;
 mod meters;
-mod optimizing;
 mod settling;
+mod tiers;
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
@@ -21,10 +21,10 @@ use switchyard_policy::{PolicyFileEvent, PolicyHistory, PolicyVersion};
 use tokio::sync::watch;
 
 use self::meters::ManagerMeters;
-use self::optimizing::Optimizing;
 use super::handle::{Request, SwapError, SwapOrder, SwapTarget, lock};
 use super::kept::KeptVersions;
 use super::nearest::nearest;
+use super::optimizing::Optimizing;
 use super::parts::PoliciesParts;
 use super::report::{PoliciesStatus, Swap, SwapResult};
 use super::retry::Retry;
@@ -124,10 +124,8 @@ impl Manager {
             let retry = self.retry.as_ref().map(|retry| retry.at);
             let look = self.canary.as_ref().map(|canary| canary.look_at);
             let next = retry.into_iter().chain(look).min().map_or_else(never, at);
-            let optimized = self
-                .optimizing
-                .as_ref()
-                .map_or_else(never, Optimizing::ended);
+            let compiling = self.optimizing.as_ref();
+            let optimized = compiling.map_or_else(never, |compiling| compiling.ended.clone());
             select! {
                 recv(inbox) -> request => match request {
                     Ok(Request::Stop) | Err(_) => return,

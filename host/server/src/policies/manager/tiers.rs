@@ -1,30 +1,12 @@
 //! The optimised code of a policy that serves in baseline code.
 
-use std::thread;
-
-use crossbeam_channel::{Receiver, bounded};
 use switchyard_policy::loader::LoadError;
 use switchyard_policy::{CodeTier, PolicyVersion};
 
 use super::{Manager, Ready};
 use crate::driver::Message;
 use crate::policies::handle::{SwapError, lock};
-
-/// A compilation under way.
-pub(super) struct Optimizing {
-    version: PolicyVersion,
-    ended: Receiver<Result<(), LoadError>>,
-}
-
-// === impl Optimizing ===
-
-impl Optimizing {
-    pub(super) fn ended(&self) -> Receiver<Result<(), LoadError>> {
-        self.ended.clone()
-    }
-}
-
-// === impl Manager ===
+use crate::policies::optimizing::Optimizing;
 
 impl Manager {
     /// Has the version that serves optimised, if it runs in baseline code.
@@ -33,20 +15,8 @@ impl Manager {
         if code == CodeTier::Optimized {
             return;
         }
-        let (end, ended) = bounded(1);
-        let (loader, of) = (self.loader.clone(), version.clone());
-        // Not joined: a stop of the loader ends it.
-        let spawned = thread::Builder::new()
-            .name("policy-optimize".to_owned())
-            .spawn(move || {
-                // An error means that another policy serves.
-                let _ = end.send(loader.optimize(&of));
-            });
-        match spawned {
-            Ok(_) => {
-                let version = version.clone();
-                self.optimizing = Some(Optimizing { version, ended });
-            }
+        match Optimizing::start(self.loader.clone(), version) {
+            Ok(optimizing) => self.optimizing = Some(optimizing),
             Err(error) => self.stays(version, &error.to_string()),
         }
     }
