@@ -16,6 +16,7 @@ use std::time::{Duration, Instant};
 
 use component_file::component_file;
 use measure::{BenchCall, median, medians_us};
+use ppo_router_train::TestBed;
 use switchyard_core::catalog::Catalog;
 use switchyard_core::plan::Plan;
 use switchyard_core::policy::{Policy, WindowFields};
@@ -43,25 +44,14 @@ fn main() {
         true => 5,
         false => 15,
     };
-    let catalog = catalog();
-    let wants = WindowFields {
-        evidence: true,
-        completions: true,
-        placed: true,
-        residents: true,
-    };
-    let bench = Bench {
-        engine: PolicyEngine::live(&EngineOptions::default()).unwrap(),
-        windows: vec![window_of(&catalog, wants, PENDING); TRIAL_WINDOWS],
-        catalog,
-    };
+    let engine = PolicyEngine::live(&EngineOptions::default()).unwrap();
     println!(
         "           |     | baseline code      | optimised code     | compiled | window of 64"
     );
     println!("policy     | KiB | compile |  ready ms | compile |  ready ms | ready ms | slower by");
     println!("---------- | --- | ------- | --------- | ------- | --------- | -------- | ---------");
     for file in shipped() {
-        println!("{}", bench.row(&file, turns));
+        println!("{}", Bench::new(&engine, &file).row(&file, turns));
     }
 }
 
@@ -78,6 +68,25 @@ fn shipped() -> Vec<PathBuf> {
 }
 
 impl Bench {
+    fn new(engine: &PolicyEngine, file: &Path) -> Self {
+        // The router's weights name the models that they are for.
+        let catalog = match file.ends_with("ppo-router.wasm") {
+            true => TestBed::paper().with_batches().catalog(),
+            false => catalog(),
+        };
+        let wants = WindowFields {
+            evidence: true,
+            completions: true,
+            placed: true,
+            residents: true,
+        };
+        Self {
+            engine: engine.clone(),
+            windows: vec![window_of(&catalog, wants, PENDING); TRIAL_WINDOWS],
+            catalog,
+        }
+    }
+
     fn row(&self, file: &Path, turns: usize) -> String {
         let [mut baseline, mut optimised, mut before] = [(); 3].map(|()| Vec::new());
         for _ in 0..turns {
