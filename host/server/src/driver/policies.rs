@@ -22,12 +22,12 @@ impl Driver {
     pub(super) fn install(
         &mut self,
         now: Time,
-        policy: Event,
+        change: Event,
         record: PolicyRecord,
         done: &Sender<Micros>,
     ) {
         let began = Instant::now();
-        self.scheduler.handle(now, policy);
+        self.scheduler.handle(now, change);
         let took = Micros::from(began.elapsed());
         self.look_for_evidence();
         self.record_policy(Some(record));

@@ -244,6 +244,7 @@ impl PoliciesStatus {
 
     pub(super) fn removed(&mut self, swap: Swap) {
         self.active = None;
+        self.code = CodeTier::default();
         self.tried(swap);
     }
 

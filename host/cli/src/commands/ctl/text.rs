@@ -52,7 +52,9 @@ pub(super) fn status(pools: &[&PoolReport]) -> String {
             let _ = writeln!(text, "  last fault: {fault}");
         }
         if policies.code == CodeTier::Baseline {
-            text.push_str("  in baseline code: its optimised code is being compiled\n");
+            text.push_str(
+                "  in baseline code: its optimised code follows, or the log says why not\n",
+            );
         }
         if let Some(shadow) = shadow {
             let policy = shadow.policy.as_deref().unwrap_or("no version");
