@@ -82,7 +82,8 @@ impl<O: Observer> Simulation<O> {
             neighbours: NeighbourVotes::new(&catalog, scenario.evidence, seed)
                 .with_recorded(&scenario.votes),
             wants_evidence: policy.description().wants.evidence,
-            meters: Meters::new(&catalog, clients.sources().phases().len()),
+            meters: Meters::new(&catalog, clients.sources().phases().len())
+                .with_wire(scenario.wire),
             service: Stream::new(seed, Purpose::Service, 0),
             failures: Stream::new(seed, Purpose::Failures, 0),
             failing_batches: scenario.failing_batches,

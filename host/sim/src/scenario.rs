@@ -46,6 +46,9 @@ pub struct Scenario {
     pub deaths: Option<RandomDeaths>,
     /// Links to the workers; none: they are in this process.
     pub links: Option<LinkTimes>,
+    /// Time of a request from its client to the server and of its answer back, together. Latencies of
+    /// metrics have it; the server does not know it, and counts deadlines from the arrival there.
+    pub wire: Micros,
     /// Share of the batches that fail at their end, although the worker serves on. Their requests
     /// are tried again.
     pub failing_batches: f64,
@@ -161,6 +164,7 @@ impl Scenario {
             outages: Vec::new(),
             deaths: None,
             links: None,
+            wire: Micros::ZERO,
             failing_batches: 0.0,
             scheduler: SchedulerConfig {
                 // The smallest value at which windows reuse their buffers.

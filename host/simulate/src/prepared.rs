@@ -6,7 +6,7 @@ use std::sync::Arc;
 use switchyard_core::time::Micros;
 use switchyard_sim::overhead::Overhead;
 use switchyard_sim::report::ReportData;
-use switchyard_sim::{PolicyOutcome, Scenario, SweepPoint, sweep_observed};
+use switchyard_sim::{LinkTimes, PolicyOutcome, Scenario, SweepPoint, sweep_observed};
 
 use crate::axis::Parameter;
 use crate::contenders::{self, Contenders, PolicyLoader};
@@ -193,6 +193,13 @@ fn points(request: &SimulationRequest, test_bed: &TestBed) -> Result<Vec<SweepPo
         skip_first: request.skip_first,
         class_mixes: test_bed.class_mixes.clone(),
         service: test_bed.service(&request.service)?,
+        links: (request.link > Micros::ZERO).then_some(LinkTimes {
+            delay_us: request.link,
+            jitter_us: Micros::ZERO,
+            loss: 0.0,
+            resend_us: Micros::ZERO,
+        }),
+        wire: request.wire,
         preload: !request.cold,
         scheduler: test_bed.scheduler.clone(),
         ..Scenario::new(test_bed.catalog.clone(), request.workload.clone())

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use switchyard_core::catalog::Late;
+use switchyard_core::time::Micros;
 use switchyard_server::config::{LatencySource, PercentileName};
 use switchyard_sim::Workload;
 
@@ -43,6 +44,10 @@ pub struct SimulationRequest {
     pub sweep: Option<Axis>,
     /// Law of service times.
     pub service: Service,
+    /// Time of a batch to its worker, and of its results back, each, in addition to the service time.
+    pub link: Micros,
+    /// Time of a request to the server and of its answer back, together: as [`Scenario::wire`].
+    pub wire: Micros,
     /// Latencies that policies plan with.
     pub percentile: PercentileName,
     /// Treatment of requests that cannot be answered in time; by default as each app is configured.
@@ -79,6 +84,8 @@ impl SimulationRequest {
             seeds: vec![1],
             sweep: None,
             service: Service::profiled(),
+            link: Micros::ZERO,
+            wire: Micros::ZERO,
             percentile: PercentileName::P95,
             late: None,
             latencies: None,

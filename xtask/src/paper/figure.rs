@@ -83,6 +83,9 @@ pub(crate) struct Simulate {
     pub(crate) seeds: u64,
     pub(crate) workers: Option<u32>,
     pub(crate) service: Option<String>,
+    /// `--link-us` and `--wire-us`, of the simulated runs.
+    pub(crate) link_us: Option<u64>,
+    pub(crate) wire_us: Option<u64>,
     /// Recorded votes of neighbours.
     pub(crate) votes: Option<PathBuf>,
     /// First requests that metrics leave out.

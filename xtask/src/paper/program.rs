@@ -150,6 +150,8 @@ impl<'a> Program<'a> {
         for (option, value) in [
             ("--sweep", simulate.sweep.clone()),
             ("--service", simulate.service.clone()),
+            ("--link-us", simulate.link_us.map(|us| us.to_string())),
+            ("--wire-us", simulate.wire_us.map(|us| us.to_string())),
             ("--live", simulate.live.map(|it| it.name().to_owned())),
             ("--workers", simulate.workers.map(|count| count.to_string())),
             (

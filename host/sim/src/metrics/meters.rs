@@ -18,6 +18,8 @@ use crate::live::LiveRequest;
 /// All counts of one run.
 #[derive(Debug)]
 pub(crate) struct Meters {
+    /// The part of each latency that the server does not know.
+    wire: Micros,
     pub(super) phases: usize,
     /// By app and then phase: an ending request changes one of them. Boxed when the first request
     /// arrives, because a histogram takes at least 16 kB and most streams are for one app.
@@ -56,6 +58,7 @@ impl Meters {
         let apps = (0..catalog.apps.len() as u32).map(AppId);
         let workers = catalog.workers.iter();
         Self {
+            wire: Micros::ZERO,
             phases,
             sums: (0..parts).map(|_| None).collect(),
             apps: apps.map(|app| AppFacts::of(app, catalog)).collect(),
@@ -73,6 +76,12 @@ impl Meters {
             theta: Vec::new(),
             predictions: predictions::PredictionCounts::of(catalog),
         }
+    }
+
+    /// Adds the time between client and server to every latency.
+    pub(crate) fn with_wire(mut self, wire: Micros) -> Self {
+        self.wire = wire;
+        self
     }
 
     pub(crate) fn arrived(&mut self, app: AppId, phase: u32) {
@@ -133,6 +142,8 @@ impl Meters {
         catalog: &Catalog,
     ) {
         let app = reply.app;
+        let latency = reply.latency + self.wire;
+        let at_client = latency <= live.deadline;
         let answer = match reply.outcome {
             Outcome::Answered {
                 variant,
@@ -141,9 +152,11 @@ impl Meters {
             } => {
                 self.served[variant.index()][exit.index()] += 1;
                 let heavy = self.apps[app.index()].heavy.contains(&variant);
+                let in_time = in_time && at_client;
                 Some(answered(catalog, live, variant, exit, in_time, heavy))
             }
             Outcome::ShortCircuited { in_time } => {
+                let in_time = in_time && at_client;
                 Some(self.short_circuited(catalog, app, live, reply.evidence.as_ref(), in_time))
             }
             _ => None,
@@ -161,12 +174,12 @@ impl Meters {
         });
         let times = RequestTimes {
             deadline: live.deadline,
-            latency: reply.latency,
+            latency,
             waited,
             solo_best: self.apps[app.index()].solo_best,
         };
         let penalty = &catalog.apps[app.index()].penalty;
-        let loss = penalty.loss(live.deadline, reply.latency);
+        let loss = penalty.loss(live.deadline, latency);
         self.sums(app, live.phase).answered(&answer, &times, loss);
     }
 

@@ -54,6 +54,24 @@ fn a_batch_takes_the_time_of_both_ways_and_of_messages_sent_again() {
     assert_eq!(lossy.p50_ms, 16.0);
 }
 
+/// The policy sees nothing of it, so the same answers are in time on the server and late at the client.
+#[test]
+fn the_wire_counts_for_the_client_only() {
+    let alone = first_come([0, 0], [1, 1], [0, 0]);
+    let total = |wire| {
+        let mut catalog = (*single_server(10_000)).clone();
+        catalog.apps[0].slo = Micros(12_000);
+        let mut scenario = scenario(catalog, "periodic:5");
+        scenario.wire = Micros(wire);
+        run(&scenario, &alone, 1).unwrap().total
+    };
+    let [server, near, far] = [0, 2_000, 2_001].map(total);
+    assert_eq!((server.latency.mean_ms, server.late), (10.0, 0));
+    assert_eq!((near.latency.mean_ms, near.late), (12.0, 0));
+    assert_eq!((far.late, far.in_time), (server.in_time, 0));
+    assert_eq!(far.queued_ms, server.queued_ms);
+}
+
 /// With two batches at a worker the second waits there while the first answer is on its way.
 #[test]
 fn a_second_batch_at_a_worker_hides_the_way() {

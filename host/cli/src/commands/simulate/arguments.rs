@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use clap::Args;
 use switchyard_core::catalog::Late;
+use switchyard_core::time::Micros;
 use switchyard_server::config::{LatencySource, PercentileName};
 use switchyard_simulate::SimulationRequest;
 use switchyard_simulate::axis::Axis;
@@ -102,6 +103,16 @@ pub(crate) struct SimulateArgs {
     /// exponential:MEAN, with means as shares of the profile's latency
     #[arg(long, value_name = "LAW", default_value = "profiled")]
     pub(super) service: Service,
+    /// Time of a batch to its worker, and of its results back, each: as on a server, where messages
+    /// and turns of the scheduler take time
+    #[arg(long, value_name = "N", default_value_t = 0,
+          value_parser = clap::value_parser!(u64).range(..=60_000_000))]
+    pub(super) link_us: u64,
+    /// Time of a request to the server and of its answer back, together; latencies are the client's,
+    /// and the server knows nothing of it
+    #[arg(long, value_name = "N", default_value_t = 0,
+          value_parser = clap::value_parser!(u64).range(..=60_000_000))]
+    pub(super) wire_us: u64,
     /// Latencies that policies plan with: p50, p95 or p99
     #[arg(long, value_name = "P", default_value = "p95", value_parser = words::percentile)]
     pub(super) percentile: PercentileName,
@@ -234,6 +245,8 @@ impl SimulateArgs {
             seeds: (0..self.seeds).map(|i| self.seed.wrapping_add(i)).collect(),
             sweep: self.sweep.clone(),
             service: self.service.clone(),
+            link: Micros(self.link_us),
+            wire: Micros(self.wire_us),
             percentile: self.percentile,
             late: self.late,
             latencies: self.latencies,
