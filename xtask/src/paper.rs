@@ -7,13 +7,14 @@
 //! - [`results`]: the results of a simulation or another program of this repository
 //! - [`sample`]: values by seed, and intervals of formulas over them
 //! - [`verdict`]: whether a claim holds
-//! - [`show`]: a figure as text; [`page`]: all claims on one page
+//! - [`show`]: a figure as text; [`page`]: all claims on one page; [`policies`]: policies over several figures
 
 mod claim;
 mod curves;
 mod figure;
 mod formula;
 mod page;
+mod policies;
 mod program;
 mod results;
 mod sample;
@@ -31,6 +32,7 @@ use clap::Args;
 
 use self::figure::{Figure, Source};
 use self::page::ClaimPage;
+use self::policies::PolicyTable;
 use self::program::Program;
 use self::verdict::Verdict;
 use crate::plugins::{self, Guests};
@@ -143,6 +145,7 @@ fn judge(
         });
     }
     let (mut surprises, mut page) = (Vec::new(), ClaimPage::default());
+    let mut policies = PolicyTable::default();
     for figure in &figures {
         let results = program
             .run(figure)
@@ -159,6 +162,9 @@ fn judge(
             .with_context(|| figure.file.display().to_string())?;
         print!("{}", show::figure(figure, &results, &verdicts, with_tables));
         page.add(&figure.name, &verdicts);
+        policies
+            .add(figure, &results)
+            .with_context(|| figure.file.display().to_string())?;
         let surprising = verdicts.iter().filter(|verdict| verdict.is_surprise());
         surprises.extend(surprising.map(|v| format!("{}: {}", figure.name, v.claim.says)));
     }
@@ -168,6 +174,7 @@ fn judge(
     };
     println!("{} figures{skipped}; {}", figures.len(), page.summary());
     page.write(&workspace.target("paper"))?;
+    policies.write(&workspace.target("paper"))?;
     if !surprises.is_empty() {
         bail!(
             "{} claims came out other than their files say:\n{}",

@@ -30,6 +30,8 @@ pub(crate) struct Figure {
     pub(crate) metrics: Vec<String>,
     /// The best possible, for a column of distances from it.
     pub(crate) best: Option<Best>,
+    /// Columns of the table of policies over several figures.
+    pub(crate) columns: Vec<Column>,
     pub(crate) claims: Vec<Claim>,
 }
 
@@ -41,10 +43,31 @@ pub(crate) struct Best {
     pub(crate) metric: String,
 }
 
+/// A column of the table of policies.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Column {
+    /// Its heading, `WORKLOAD: METRIC`.
+    pub(crate) says: String,
+    pub(crate) metric: String,
+    /// The point; empty in a figure that has one only.
+    #[serde(default)]
+    pub(crate) point: String,
+    pub(crate) better: Better,
+}
+
+/// Which values of a metric are better.
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum Better {
+    Lower,
+    Higher,
+}
+
 /// Where a figure's numbers come from.
 #[derive(Debug)]
 pub(crate) enum Source {
-    Simulate(Simulate),
+    Simulate(Box<Simulate>),
     Bench(Bench),
     Curves(Curves),
 }
@@ -147,6 +170,8 @@ struct FigureFile {
     #[serde(default)]
     metrics: Vec<String>,
     best: Option<Best>,
+    #[serde(rename = "column", default)]
+    columns: Vec<Column>,
     #[serde(rename = "claim", default)]
     claims: Vec<ClaimFile>,
 }
@@ -172,12 +197,13 @@ impl Figure {
         Self::parse(name, file, &text).with_context(|| format!("{}", file.display()))
     }
 
-    fn parse(name: &str, file: &Path, text: &str) -> Result<Self> {
+    /// Reads the text of one.
+    pub(super) fn parse(name: &str, file: &Path, text: &str) -> Result<Self> {
         let read: FigureFile = toml::from_str(text)?;
         let source = match (read.simulate, read.bench, read.curves) {
             (Some(simulate), None, None) => {
                 simulate.check()?;
-                Source::Simulate(simulate)
+                Source::Simulate(Box::new(simulate))
             }
             (None, Some(bench), None) => Source::Bench(bench),
             (None, None, Some(curves)) => {
@@ -199,6 +225,7 @@ impl Figure {
             source,
             metrics: read.metrics,
             best: read.best,
+            columns: read.columns,
             claims: claims.collect::<Result<_>>()?,
         })
     }
@@ -335,10 +362,7 @@ mod tests {
     #[test]
     fn a_figure_has_one_source() {
         assert!(parse("title = \"t\"\nsetup = \"s\"").is_err());
-        assert!(matches!(
-            parse(SIMULATE).unwrap().source,
-            Source::Simulate(Simulate { seeds: 10, .. })
-        ));
+        assert_eq!(simulated(SIMULATE).seeds, 10);
     }
 
     #[test]
@@ -362,7 +386,7 @@ mod tests {
 
     fn simulated(text: &str) -> Simulate {
         match parse(text).unwrap().source {
-            Source::Simulate(simulate) => simulate,
+            Source::Simulate(simulate) => *simulate,
             other => panic!("{other:?}"),
         }
     }

@@ -152,7 +152,8 @@ impl ClaimPage {
     }
 }
 
-fn escaped(text: &str) -> String {
+/// For HTML and SVG.
+pub(super) fn escaped(text: &str) -> String {
     let text = text.replace('&', "&amp;").replace('<', "&lt;");
     text.replace('>', "&gt;")
 }
