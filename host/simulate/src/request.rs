@@ -46,7 +46,7 @@ pub struct SimulationRequest {
     pub service: Service,
     /// Time of a batch to its worker, and of its results back, each, in addition to the service time.
     pub link: Micros,
-    /// Time of a request to the server and of its answer back, together: as [`Scenario::wire`].
+    /// Time of a request to the server and of its answer back, together. The server does not know it.
     pub wire: Micros,
     /// Latencies that policies plan with.
     pub percentile: PercentileName,
