@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use pyo3::prelude::*;
+use switchyard_core::time::Micros;
 use switchyard_simulate::bundle::Bundle;
 use switchyard_simulate::named::{Named, settings_of};
 use switchyard_simulate::{SimulationRequest, words};
@@ -45,6 +46,8 @@ pub(crate) struct Options {
     late: Option<String>,
     latencies: Option<String>,
     window_budget_ms: Option<u64>,
+    link_us: u64,
+    wire_us: u64,
     cold: bool,
     /// Tables that the first run keeps: requests, batches, windows.
     pub(crate) keep: Vec<String>,
@@ -128,6 +131,8 @@ impl Options {
             late: parsed("late", self.late.as_ref(), words::late)?,
             latencies: parsed("latencies", self.latencies.as_ref(), words::latencies)?,
             window_budget: self.window_budget_ms.map(Duration::from_millis),
+            link: Micros(self.link_us),
+            wire: Micros(self.wire_us),
             cold: self.cold,
             ..request
         })

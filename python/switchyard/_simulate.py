@@ -30,12 +30,14 @@ _DEFAULTS: dict[str, Any] = {
     "late": None,
     "latencies": None,
     "window_budget_ms": None,
+    "link_us": 0,
+    "wire_us": 0,
     "cold": False,
 }
 
 
 # Of the command.
-_SEEDS_MAX, _WORKERS_MAX, _WINDOW_BUDGET_MAX_MS = 1_000, 10_000, 60_000
+_SEEDS_MAX, _WORKERS_MAX, _WINDOW_BUDGET_MAX_MS, _WAY_MAX_US = 1_000, 10_000, 60_000, 60_000_000
 
 _THREADS_MAX = 1_024
 
@@ -75,6 +77,8 @@ def simulate(
     late: str | None = None,
     latencies: str | None = None,
     window_budget_ms: int | None = None,
+    link_us: int = 0,
+    wire_us: int = 0,
     cold: bool = False,
     threads: int = 0,
     keep: Iterable[str] = (),
@@ -108,6 +112,8 @@ def simulate(
         "late": late,
         "latencies": latencies,
         "window_budget_ms": window_budget_ms,
+        "link_us": link_us,
+        "wire_us": wire_us,
         "cold": cold,
     }
     options = inputs(profile, workload, numbers, **chosen)
@@ -194,6 +200,8 @@ def inputs(
         whole("workers", options["workers"], 1, _WORKERS_MAX)
     if options["window_budget_ms"] is not None:
         whole("window_budget_ms", options["window_budget_ms"], 1, _WINDOW_BUDGET_MAX_MS)
+    for name in ["link_us", "wire_us"]:
+        whole(name, options[name], 0, _WAY_MAX_US)
     if options["seconds"] is not None and not isinstance(options["seconds"], (int, float)):
         raise Error(f"seconds: {options['seconds']!r}, must be a positive number")
     for name in ["config", "zoo", "policies_dir"]:

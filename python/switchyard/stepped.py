@@ -26,6 +26,8 @@ def check(slot_us: int, options: Mapping[str, Any]) -> None:
     whole("slot_us", slot_us, _SLOT_MIN_US, _SLOT_MAX_US)
     if options.get("sweep") is not None:
         raise Error(f"sweep: {options['sweep']!r}, must be None: a run has one point")
+    if options.get("wire_us"):
+        raise Error(f"wire_us: {options['wire_us']!r}, must be 0: the ends of a slot are the server's, not the client's")
 
 
 class Ends(NamedTuple):

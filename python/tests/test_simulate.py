@@ -59,6 +59,14 @@ class SameAsTheCommand(unittest.TestCase):
         self.assertEqual(made.points, ["load=0.5", "load=1.5"])
         self.assertEqual(made.seeds, [7, 8])
 
+    def test_a_server_s_own_times(self):
+        made = simulate("poisson:300", "fcfs", seconds=2, link_us=200, wire_us=900)
+        self.check(made, "--policy fcfs --workload poisson:300 --seconds 2 --link-us 200 --wire-us 900".split())
+        quicker = simulate("poisson:300", "fcfs", seconds=2)
+        self.assertNotEqual(made.data["runs"], quicker.data["runs"])
+        with self.assertRaisesRegex(switchyard.Error, "wire_us: -1, must be a whole number from 0 to 60000000"):
+            simulate("poisson:300", "fcfs", seconds=2, wire_us=-1)
+
     def test_a_workload_as_a_dictionary(self):
         streams = [{"arrivals": {"trace": {"arrivals_us": list(range(0, 900_000, 5_000))}}}]
         made = simulate({"streams": streams}, "fcfs")

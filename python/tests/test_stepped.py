@@ -94,6 +94,8 @@ class Runs(unittest.TestCase):
             Stepped(PROFILE, "poisson:5", slot_us=5)
         with self.assertRaisesRegex(switchyard.Error, "sweep: 'load=1'"):
             Stepped(PROFILE, "poisson:5", sweep="load=1")
+        with self.assertRaisesRegex(switchyard.Error, "wire_us: 800, must be 0"):
+            Stepped(PROFILE, "poisson:5", wire_us=800)
         with self.assertRaisesRegex(TypeError, "workrs: unknown, must be one of seconds"):
             Stepped(PROFILE, "poisson:5", workrs=2)
         with self.assertRaisesRegex(switchyard.Error, "unknown app `nowhere`"):
