@@ -14,7 +14,7 @@ use switchyard_executor::{
     Worker, WorkerEvent, WorkerOptions,
 };
 
-use crate::toy::{POISON, ToySource, WIDTH, job, job_of};
+use crate::toy::{POISON, ToySource, WIDTH, job};
 
 const PATIENCE: Duration = Duration::from_secs(20);
 
