@@ -1,8 +1,7 @@
 //! From a schedule to a plan: batches, answers from evidence, and requests that can earn nothing.
 
-use switchyard_sdk::{PlanBuilder, Reason};
+use switchyard_sdk::PlanBuilder;
 
-use crate::search::NextBatch;
 use crate::slot::Slot;
 use crate::yard::Yard;
 
@@ -38,18 +37,6 @@ pub(crate) fn answer(yard: &mut Yard<'_>, plan: &mut PlanBuilder, now_us: u64) {
             plan.wake_at(now_us + (job.left_us - ANSWER_LEAD_US) as u64);
         }
     }
-}
-
-/// Launches a batch.
-pub(crate) fn dispatch(yard: &Yard<'_>, batch: &NextBatch, price: f64, plan: &mut PlanBuilder) {
-    let choice = &yard.menus[batch.app].choices[batch.choice];
-    let why = Reason::new("best-value")
-        .with("value", batch.value)
-        .with("price_per_s", price * 1e6);
-    plan.run(yard.slots[batch.slot].worker, choice.variant)
-        .exit(choice.exit)
-        .because(why)
-        .requests(batch.jobs.iter().map(|&at| yard.jobs.list[at].id));
 }
 
 /// Serves the app with the oldest request that no batch gains anything for, on the first of these slots

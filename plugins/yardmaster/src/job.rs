@@ -113,6 +113,11 @@ impl Jobs {
         until_us.min()
     }
 
+    /// Utility of an answer in time in addition to its accuracy.
+    pub(crate) fn punctuality(&self) -> f64 {
+        self.punctuality
+    }
+
     fn job(&mut self, request: RequestRef<'_>, menu: &Menu) -> Job {
         let accuracies = self.accuracies.len();
         let evidence = request.evidence().filter(|_| !menu.prior.is_empty());

@@ -8,6 +8,7 @@
 //! - `slot`, `yard`: the workers, and the schedule in the making
 //! - `outlook`: the value of the requests that a batch leaves waiting
 //! - `search`: the next batch
+//! - `slices`: batches that stop between stages
 //! - `commit`: the plan
 
 #![forbid(unsafe_code)]
@@ -21,6 +22,7 @@ mod outlook;
 mod price;
 mod search;
 mod settings;
+mod slices;
 mod slot;
 mod yard;
 
@@ -34,6 +36,7 @@ use forecast::Forecast;
 use job::Jobs;
 use menu::Menu;
 use settings::YardmasterSettings;
+use slices::Parked;
 use slot::Slot;
 use yard::Yard;
 
@@ -74,11 +77,7 @@ impl Policy for Yardmaster {
     }
 
     fn schedule(&mut self, window: &Window, plan: &mut PlanBuilder) -> Result<(), String> {
-        let mut idle = window.idle_workers();
-        // Parked requests first: only their worker has their activations.
-        if window.any_parked() {
-            idle.retain(|worker| plan.resume_parked(worker.id()) == 0);
-        }
+        let idle = window.idle_workers();
         let answers = self.menus.iter().any(|menu| menu.from_evidence.is_some());
         if window.is_empty() || (idle.is_empty() && !answers) {
             return Ok(());
@@ -99,22 +98,22 @@ impl Policy for Yardmaster {
         }
         let is_idle = |&at: &usize| idle.iter().any(|worker| worker.id() == slots[at].worker);
         let mut open: Vec<usize> = (0..slots.len()).filter(is_idle).collect();
-        let mut free = open.clone();
-        let YardmasterSettings {
-            nodes_max, depth, ..
-        } = self.settings;
-        let mut yard = Yard::new(
-            &self.menus,
-            &self.jobs,
-            slots,
-            arrivals,
-            nodes_max,
-            depth as usize,
-        );
+        let mut yard = Yard::new(&self.menus, &self.jobs, slots, arrivals, &self.settings);
         commit::answer(&mut yard, plan, now_us);
+        if window.any_parked() {
+            // Only their worker has their activations.
+            open.retain(|&slot| match Parked::first_on(window, &yard, slot) {
+                Some(parked) => {
+                    parked.go_on(&mut yard, window, price, plan);
+                    false
+                }
+                None => true,
+            });
+        }
+        let mut free = open.clone();
         while let Some(batch) = yard.next(&mut open) {
-            commit::dispatch(&yard, &batch, price, plan);
             yard.take(&batch);
+            slices::dispatch(&mut yard, window, &batch, price, plan);
             open.retain(|&slot| slot != batch.slot);
             free.retain(|&slot| slot != batch.slot);
         }

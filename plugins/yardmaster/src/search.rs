@@ -54,6 +54,13 @@ impl Yard<'_> {
         None
     }
 
+    /// The batch with the highest value for one slot.
+    pub(crate) fn best_for(&mut self, slot: usize) -> Option<NextBatch> {
+        let mut best = None;
+        self.best_on(slot, &mut best);
+        best
+    }
+
     /// Places a batch.
     pub(crate) fn take(&mut self, batch: &NextBatch) {
         let choice = &self.menus[batch.app].choices[batch.choice];

@@ -4,6 +4,7 @@
 
 mod decisions;
 mod prices;
+mod slices;
 
 use switchyard_sdk::testing::CatalogBuilder;
 

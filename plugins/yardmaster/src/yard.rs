@@ -5,6 +5,7 @@ use std::cell::Cell;
 use crate::forecast::Arrivals;
 use crate::job::Jobs;
 use crate::menu::Menu;
+use crate::settings::YardmasterSettings;
 use crate::slot::Slot;
 
 /// A schedule in the making.
@@ -33,16 +34,15 @@ impl<'a> Yard<'a> {
         jobs: &'a Jobs,
         slots: Vec<Slot>,
         arrivals: Vec<Arrivals>,
-        nodes_max: u32,
-        depth: usize,
+        settings: &YardmasterSettings,
     ) -> Self {
         Self {
             menus,
             taken: vec![false; jobs.list.len()],
             jobs,
             slots,
-            nodes_left: Cell::new(nodes_max),
-            depth,
+            nodes_left: Cell::new(settings.nodes_max),
+            depth: settings.depth as usize,
             arrivals,
             held: vec![false; menus.len()],
         }

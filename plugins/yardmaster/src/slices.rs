@@ -1,0 +1,234 @@
+//! Slices: a batch that would make the next arrivals late stops between two stages, and goes on when nothing
+//! more urgent waits for its worker.
+
+use switchyard_sdk::catalog::Capabilities;
+use switchyard_sdk::utility::loss;
+use switchyard_sdk::{PlanBuilder, Reason, RequestId, VariantId, Window};
+
+use crate::search::NextBatch;
+use crate::yard::Yard;
+
+/// Requests that are parked on an idle worker and can share a batch.
+#[derive(Clone, Debug)]
+pub(crate) struct Parked {
+    slot: usize,
+    app: usize,
+    variant: VariantId,
+    stages_run: u32,
+    requests: Vec<RequestId>,
+    /// Of the one that is due first: time since its arrival, and from there to its deadline.
+    age_us: u64,
+    allowed_us: u64,
+    /// Utility of one answer in time.
+    worth: f64,
+}
+
+/// The stages that a batch runs before its worker is free, and the time they take.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Slice {
+    /// None: all, and the exit's head.
+    pub(crate) park_after: Option<u32>,
+    pub(crate) time_us: f64,
+}
+
+// === impl Parked ===
+
+impl Parked {
+    /// Those of a slot's worker that are due first; none if nothing is parked there.
+    pub(crate) fn first_on(window: &Window, yard: &Yard<'_>, slot: usize) -> Option<Self> {
+        let parked = window.parked_on(yard.slots[slot].worker);
+        let (progress, first) = *parked
+            .iter()
+            .min_by_key(|(_, request)| request.deadline_us())?;
+        let app = first.app().index();
+        let menu = &yard.menus[app];
+        let mut choices = menu.choices.iter().zip(&menu.unseen);
+        let last = choices.rfind(|(choice, _)| choice.variant == progress.variant);
+        let together = parked.iter().filter(|(other, _)| *other == progress);
+        Some(Self {
+            slot,
+            app,
+            variant: progress.variant,
+            stages_run: progress.stages_run,
+            requests: together.map(|(_, request)| request.id()).collect(),
+            age_us: first.age_us(),
+            allowed_us: first.deadline_us().saturating_sub(first.arrival_us()),
+            worth: last.map_or(0.0, |(_, accuracy)| accuracy + yard.jobs.punctuality()),
+        })
+    }
+
+    /// Utility of the answers `end_us` from now.
+    fn gain(&self, yard: &Yard<'_>, end_us: f64) -> f64 {
+        let lost = loss(
+            yard.menus[self.app].penalty,
+            self.allowed_us,
+            self.age_us + end_us as u64,
+        );
+        let wait = yard.jobs.wait_cost * end_us / (self.allowed_us as f64).max(1.0);
+        self.requests.len() as f64 * (self.worth * (1.0 - lost) - wait)
+    }
+
+    /// Late by half the time that it had, as of `Jobs::lost_until_us`: it waits for nobody any more.
+    fn is_overdue(&self) -> bool {
+        self.age_us > self.allowed_us + self.allowed_us / 2
+    }
+
+    /// Goes on with the parked requests, unless another batch is worth more and leaves them worth enough.
+    pub(crate) fn go_on(
+        self,
+        yard: &mut Yard<'_>,
+        window: &Window,
+        price: f64,
+        plan: &mut PlanBuilder,
+    ) {
+        let (slot, size) = (self.slot, self.requests.len());
+        let rest_us = self.time_us(window, yard, None).unwrap_or(0.0);
+        let slice = self.slice(window, yard, rest_us);
+        let before = yard.slots[slot];
+        yard.slots[slot].free_us += slice.time_us;
+        let value = self.gain(yard, before.free_us + rest_us) + yard.rest();
+        yard.slots[slot] = before;
+        if let Some(batch) = yard.best_for(slot).filter(|_| !self.is_overdue()) {
+            let choice = &yard.menus[batch.app].choices[batch.choice];
+            let end_us = before.free_us + before.time_us(choice, batch.jobs.len());
+            if batch.value + self.gain(yard, end_us + rest_us) > value {
+                yard.take(&batch);
+                return dispatch(yard, window, &batch, price, plan);
+            }
+        }
+        yard.slots[slot].free_us += slice.time_us;
+        let on = plan
+            .run(before.worker, self.variant)
+            .resume(self.stages_run);
+        let on = on.because(Reason::new("next-slice").with("requests", size as f64));
+        match slice.park_after {
+            Some(stages) => on.park_after(stages).requests(self.requests),
+            None => on.requests(self.requests),
+        };
+    }
+
+    /// Time of the remaining stages up to one, or of all with the last exit's head.
+    fn time_us(&self, window: &Window, yard: &Yard<'_>, to: Option<u32>) -> Option<f64> {
+        let variant = window.catalog().variant(self.variant);
+        let exit = to.is_none().then(|| variant.last_exit());
+        let range = (self.stages_run, to.unwrap_or(variant.stages));
+        let state = &yard.slots[self.slot];
+        let latencies = window.catalog();
+        let latencies =
+            latencies.run_latencies_us(state.worker, self.variant, range.0, range.1, exit);
+        let size = self.requests.len().min(latencies.len());
+        Some(latencies[size.checked_sub(1)?] as f64 * state.factor)
+    }
+
+    fn slice(&self, window: &Window, yard: &Yard<'_>, rest_us: f64) -> Slice {
+        let stages = window.catalog().variant(self.variant).stages;
+        let ends = (self.stages_run + 1..stages).filter_map(|to| {
+            let time_us = self.time_us(window, yard, Some(to))?;
+            Some((to, time_us))
+        });
+        yard.cut(self.slot, self.app, rest_us, ends)
+    }
+}
+
+/// Launches a batch, or its first stages.
+pub(crate) fn dispatch(
+    yard: &mut Yard<'_>,
+    window: &Window,
+    batch: &NextBatch,
+    price: f64,
+    plan: &mut PlanBuilder,
+) {
+    let choice = &yard.menus[batch.app].choices[batch.choice];
+    let state = yard.slots[batch.slot];
+    let why = Reason::new("best-value")
+        .with("value", batch.value)
+        .with("price_per_s", price * 1e6);
+    let slice = first_slice(yard, window, batch);
+    let run = plan.run(state.worker, choice.variant).because(why);
+    let run = match slice.park_after {
+        Some(stages) => run.park_after(stages),
+        None => run.exit(choice.exit),
+    };
+    run.requests(batch.jobs.iter().map(|&at| yard.jobs.list[at].id));
+    if slice.park_after.is_some() {
+        yard.slots[batch.slot].free_us = slice.time_us;
+    }
+}
+
+/// The whole batch, unless its worker can park it and it can go on later to the same exit.
+fn first_slice(yard: &Yard<'_>, window: &Window, batch: &NextBatch) -> Slice {
+    let choice = &yard.menus[batch.app].choices[batch.choice];
+    let (state, size) = (&yard.slots[batch.slot], batch.jobs.len());
+    let catalog = window.catalog();
+    let (variant, worker) = (
+        catalog.variant(choice.variant),
+        catalog.worker(state.worker),
+    );
+    let parks = Capabilities::STAGE_RANGES | Capabilities::PARKING;
+    let whole = Slice {
+        park_after: None,
+        time_us: state.free_us,
+    };
+    if variant.stages < 2 || choice.exit != variant.last_exit() || !worker.can.contains(parks) {
+        return whole;
+    }
+    if window.parked_on(state.worker).len() + size > worker.parked_max as usize {
+        return whole;
+    }
+    let latency_us = choice.costs[state.class].latencies_us[size - 1] * state.factor;
+    let load_us = (whole.time_us - latency_us).max(0.0);
+    let ends = (1..variant.stages).filter_map(|to| {
+        let latencies = catalog.run_latencies_us(state.worker, choice.variant, 0, to, None);
+        let latency_us = latencies.get(size - 1)?;
+        Some((to, *latency_us as f64 * state.factor + load_us))
+    });
+    yard.cut(batch.slot, batch.app, whole.time_us, ends)
+}
+
+// === impl Yard ===
+
+impl Yard<'_> {
+    /// The longest slice of a slot's batch after which the next arrival of every other app is in time, of
+    /// those that end after some stages or of the `whole`; if none is short enough, the shortest.
+    fn cut(
+        &self,
+        slot: usize,
+        app: usize,
+        whole_us: f64,
+        ends: impl Iterator<Item = (u32, f64)>,
+    ) -> Slice {
+        let mut slice = Slice {
+            park_after: None,
+            time_us: whole_us,
+        };
+        if self.in_time_after(slot, app, whole_us) {
+            return slice;
+        }
+        for (to, time_us) in ends {
+            if slice.park_after.is_some() && !self.in_time_after(slot, app, time_us) {
+                break;
+            }
+            slice = Slice {
+                park_after: Some(to),
+                time_us,
+            };
+        }
+        slice
+    }
+
+    /// Whether an arrival of any app but one would be in time on some slot, if this one were busy for so long;
+    /// that of an app that no slot answers in time does not count.
+    fn in_time_after(&self, slot: usize, app: usize, busy_us: f64) -> bool {
+        let mut slots = self.slots.clone();
+        let others = self.arrivals.iter().enumerate();
+        let mut others = others.filter(|(at, arrivals)| *at != app && arrivals.per_us > 0.0);
+        others.all(|(at, arrivals)| {
+            let mut is_late_after = |us: f64| {
+                slots[slot].free_us = us;
+                let first = self.first_end(&self.menus[at], &slots, |_| 1, u64::MAX);
+                first.is_none_or(|(end_us, ..)| end_us > arrivals.allowed_us)
+            };
+            !is_late_after(busy_us) || is_late_after(0.0)
+        })
+    }
+}
