@@ -33,7 +33,7 @@ pub struct Report {
     pub batches: BatchReport,
     /// Answers by variant and exit, in the catalog's order.
     pub served: Vec<Served>,
-    /// By worker, in the catalog's order.
+    /// By worker, in the catalog's order; empty if a live server ran the batches.
     pub workers: Vec<WorkerReport>,
     /// Present if the profile knows the energy of every batch that ran.
     pub energy: Option<EnergyReport>,

@@ -74,6 +74,8 @@ fn the_same_answers_have_the_same_metrics() {
     assert_eq!(counted.apps, report.apps);
     assert_eq!(counted.served, report.served);
     assert_eq!(counted.predictions, report.predictions);
+    assert!(report.utilisation().is_some_and(|share| share > 0.0));
+    assert_eq!(counted.utilisation(), None, "not reported as 0");
 
     // A request whose reply never came has failed.
     let counted = run.report(&served[1..], &totals);
