@@ -24,13 +24,18 @@ impl Yard<'_> {
     }
 
     /// Earliest deadline first, each batch on the worker that ends it first. Batches that cost more than
-    /// they earn are left out.
+    /// they earn are left out. The next arrival of each app takes its turn as if it came now.
     fn pass(&self, style: Style) -> f64 {
         let mut slots = self.slots.clone();
         let mut members: Vec<usize> = Vec::new();
         let mut cursors = vec![0_usize; self.menus.len()];
         let mut value = 0.0;
-        while let Some(app) = self.most_urgent(&mut cursors) {
+        let mut arriving = self.arriving.iter().copied().peekable();
+        while let Some((left_us, app)) = self.most_urgent(&mut cursors) {
+            let is_before = |app: &usize| self.arrivals[*app].allowed_us < left_us;
+            while let Some(app) = arriving.next_if(is_before) {
+                value -= self.late_arrivals(app, &mut slots);
+            }
             if self.nodes_left.get() == 0 {
                 break;
             }
@@ -49,29 +54,28 @@ impl Yard<'_> {
                 _ => cursors[app] += 1,
             }
         }
-        value - self.late_arrivals(&mut slots)
+        let later = arriving.map(|app| self.late_arrivals(app, &mut slots));
+        value - later.sum::<f64>()
     }
 
-    /// The utility that arrivals lose because all workers are busy for too long: those of the first moments
-    /// from now, whose deadlines are over when a worker has answered the requests before them and theirs.
-    fn late_arrivals(&self, slots: &mut [Slot]) -> f64 {
-        let mut value = 0.0;
-        for (app, arrivals) in self.arrivals.iter().enumerate() {
-            let menu = &self.menus[app];
-            if arrivals.per_us <= 0.0 {
-                continue;
-            }
-            let most = |slot: &Slot| (arrivals.per_us * slot.free_us).ceil().max(1.0) as usize;
-            if let Some((end_us, slot, ..)) = self.first_end(menu, slots, most, u64::MAX) {
-                slots[slot].free_us = end_us;
-                value += arrivals.worth * arrivals.per_us * (end_us - arrivals.allowed_us).max(0.0);
-            }
-        }
-        value
+    /// The utility that arrivals of an app lose because all workers are busy for too long: those of the first
+    /// moments from now, whose deadlines are over when a worker has answered the requests before them and
+    /// theirs. Of the batch's time the worker loses the share that will have arrived by then.
+    fn late_arrivals(&self, app: usize, slots: &mut [Slot]) -> f64 {
+        let arrivals = &self.arrivals[app];
+        let most = |slot: &Slot| (arrivals.per_us * slot.free_us).ceil().max(1.0) as usize;
+        let first = self.first_end(&self.menus[app], slots, most, u64::MAX);
+        let Some((end_us, slot, _, size)) = first else {
+            return 0.0;
+        };
+        let arrived = (arrivals.per_us * end_us / size as f64).min(1.0);
+        let free_us = slots[slot].free_us;
+        slots[slot].free_us += arrived * (end_us - free_us);
+        arrivals.worth * arrivals.per_us * (end_us - arrivals.allowed_us).max(0.0)
     }
 
-    /// The app whose first job that is not taken is due first. Moves cursors past taken jobs.
-    fn most_urgent(&self, cursors: &mut [usize]) -> Option<usize> {
+    /// The time left to the first job that is not taken and due first, and its app. Moves cursors past taken jobs.
+    fn most_urgent(&self, cursors: &mut [usize]) -> Option<(f64, usize)> {
         let mut best: Option<(f64, usize)> = None;
         for (app, cursor) in cursors.iter_mut().enumerate() {
             let queue = self.queue(app);
@@ -85,7 +89,7 @@ impl Yard<'_> {
                 }
             }
         }
-        best.map(|(_, app)| app)
+        best
     }
 
     /// Slot, choice, size and net value of a batch of the first members.

@@ -22,6 +22,8 @@ pub(crate) struct Yard<'a> {
     pub(crate) depth: usize,
     /// Per app.
     pub(crate) arrivals: Vec<Arrivals>,
+    /// Apps with arrivals, the shortest time from arrival to deadline first.
+    pub(crate) arriving: Vec<usize>,
     /// By app: its requests wait for more, to share a batch.
     pub(crate) held: Vec<bool>,
 }
@@ -36,6 +38,10 @@ impl<'a> Yard<'a> {
         arrivals: Vec<Arrivals>,
         settings: &YardmasterSettings,
     ) -> Self {
+        let mut arriving: Vec<usize> = (0..arrivals.len()).collect();
+        arriving.retain(|&app| arrivals[app].per_us > 0.0);
+        let allowed_us = |app: &usize| arrivals[*app].allowed_us;
+        arriving.sort_by(|a, b| allowed_us(a).total_cmp(&allowed_us(b)));
         Self {
             menus,
             taken: vec![false; jobs.list.len()],
@@ -44,6 +50,7 @@ impl<'a> Yard<'a> {
             nodes_left: Cell::new(settings.nodes_max),
             depth: settings.depth as usize,
             arrivals,
+            arriving,
             held: vec![false; menus.len()],
         }
     }

@@ -61,11 +61,12 @@ async fn policy_serves(process: &Process) {
     }
 }
 
-/// The policy decides nothing, so the requests are inside until their deadline for sure.
+/// The policy decides nothing, so the requests are inside until their deadline for sure; then the fallback
+/// serves them, on a busy machine too.
 fn holding(slo_ms: u32) -> Setup {
     let setup = Setup::new("holding").policy(guest("chatters"));
     setup
-        .app(&format!("slo_ms = {slo_ms}"))
+        .app(&format!("slo_ms = {slo_ms}\nlate = \"serve\""))
         .lines("patience_ms = 1")
 }
 

@@ -78,6 +78,44 @@ fn a_slow_worker_waits_for_a_fast_one() {
     assert_eq!(decide(&catalog, long).batches, [batch(1, 0, &[1])]);
 }
 
+/// Now on `gpu` and in 8 ms on `dsp`, googlenet and resnet50 end after 28.6 and 44.8 ms; both on `dsp` after
+/// 26.9 and 63.7 ms, which waits longer in all. The next vgg16 has a second, and the next squeezenet goes first.
+#[test]
+fn a_worker_is_not_kept_free_for_an_arrival_that_can_wait() {
+    let models = [
+        ("vgg16", 1_001_000, 264_500, 100_100),
+        ("googlenet", 189_000, 28_600, 18_900),
+        ("resnet50", 368_000, 58_400, 36_800),
+        ("squeezenet", 129_000, 16_900, 12_900),
+    ];
+    let catalog = models.iter().fold(
+        CatalogBuilder::new(),
+        |catalog, &(name, slo_us, gpu_us, dsp_us)| {
+            let app = catalog.app(name, &["x"]).slo_us(slo_us);
+            app.penalty(switchyard_sdk::Penalty::Step)
+                .variant(name, &[1.0])
+                .max_batch(1)
+                .latency_on("gpu", gpu_us, 0)
+                .latency_on("dsp", dsp_us, 0)
+        },
+    );
+    let catalog = catalog
+        .worker_of("gpu", "gpu")
+        .worker_of("dsp", "dsp")
+        .build();
+    let window = WindowBuilder::new(&catalog)
+        .busy(1, 0, 8_000)
+        .request("resnet50")
+        .request("googlenet");
+    // The host divides the arrivals of the first 10 ms by 500.
+    let rates = [2.0, 11.0, 6.0, 16.0].map(|per_s| per_s / 50.0);
+    let rates = rates.into_iter().enumerate();
+    let window = rates.fold(window, |window, (app, per_s)| {
+        window.arrival_rate(app, per_s)
+    });
+    assert_eq!(decide(&catalog, window).batches, [batch(0, 1, &[2])]);
+}
+
 #[test]
 fn a_lost_request_waits_until_the_worker_is_free() {
     let catalog = two_apps();
