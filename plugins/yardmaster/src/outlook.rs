@@ -60,7 +60,7 @@ impl Yard<'_> {
 
     /// The utility that arrivals of an app lose because all workers are busy for too long: those of the first
     /// moments from now, whose deadlines are over when a worker has answered the requests before them and
-    /// theirs. Of the batch's time the worker loses the share that will have arrived by then.
+    /// theirs. Of the batch's time the worker loses the share that arrives before it is free.
     fn late_arrivals(&self, app: usize, slots: &mut [Slot]) -> f64 {
         let arrivals = &self.arrivals[app];
         let most = |slot: &Slot| (arrivals.per_us * slot.free_us).ceil().max(1.0) as usize;
@@ -68,8 +68,8 @@ impl Yard<'_> {
         let Some((end_us, slot, _, size)) = first else {
             return 0.0;
         };
-        let arrived = (arrivals.per_us * end_us / size as f64).min(1.0);
         let free_us = slots[slot].free_us;
+        let arrived = (arrivals.per_us * free_us / size as f64).min(1.0);
         slots[slot].free_us += arrived * (end_us - free_us);
         arrivals.worth * arrivals.per_us * (end_us - arrivals.allowed_us).max(0.0)
     }
