@@ -45,21 +45,28 @@ struct Measured {
 // === impl PolicyTable ===
 
 impl PolicyTable {
-    /// Adds the columns of a figure.
+    /// Adds the columns of a figure. A policy without the metric, such as an accuracy of no answers, has no cell.
     ///
     /// # Errors
-    /// The results lack a column's point or metric.
+    /// The results lack a column's point, or no policy has its metric.
     pub(crate) fn add(&mut self, figure: &Figure, results: &Results) -> Result<()> {
         for column in &figure.columns {
-            let mut by_policy = BTreeMap::new();
+            let (mut by_policy, mut lack) = (BTreeMap::new(), None);
             for (point, policy, _) in results.rows().filter(|row| row.0 == column.point) {
-                let sample = results.sample(point, policy, &column.metric);
-                let sample = sample.map_err(anyhow::Error::msg);
-                let sample = sample.with_context(|| format!("column `{}`", column.says))?;
+                let sample = match results.sample(point, policy, &column.metric) {
+                    Ok(sample) => sample,
+                    Err(error) => {
+                        lack = Some(error);
+                        continue;
+                    }
+                };
                 if !self.policies.iter().any(|known| known == policy) {
                     self.policies.push(policy.to_owned());
                 }
                 by_policy.insert(policy.to_owned(), sample);
+            }
+            if let Some(error) = lack.filter(|_| by_policy.is_empty()) {
+                bail!("column `{}`: {error}", column.says);
             }
             if by_policy.is_empty() {
                 let points = results.points().collect::<Vec<_>>().join(", ");
@@ -213,13 +220,14 @@ mod tests {
     const RUNS: &str = r#"{"runs": [
         {"point": "load=1", "policy": "a", "estimates": {"late": {"mean": 0.5, "half_width": null}}},
         {"point": "load=1", "policy": "b", "estimates": {"late": {"mean": 0.1, "half_width": null}}},
+        {"point": "load=1", "policy": "c", "estimates": {"other": {"mean": 0.1, "half_width": null}}},
         {"point": "load=2", "policy": "a", "estimates": {"late": {"mean": 0.9, "half_width": null}}}
     ]}"#;
 
-    fn table(point: &str) -> Result<PolicyTable> {
+    fn table(point: &str, metric: &str) -> Result<PolicyTable> {
         let text = format!(
             "title = \"t\"\nsetup = \"s\"\n[curves]\nby = \"slots\"\nat = [1]\nof = {{ a = [\"a.csv\"] }}\n[[column]]\n\
-             says = \"X: late\"\nmetric = \"late\"\npoint = \"{point}\"\nbetter = \"lower\""
+             says = \"X: late\"\nmetric = \"{metric}\"\npoint = \"{point}\"\nbetter = \"lower\""
         );
         let figure = Figure::parse("x/fig1", Path::new("fig1.toml"), &text)?;
         let mut table = PolicyTable::default();
@@ -229,7 +237,7 @@ mod tests {
 
     #[test]
     fn the_best_of_a_column_is_marked_and_stands_to_the_right() {
-        let table = table("load=1").unwrap();
+        let table = table("load=1", "late").unwrap();
         let expected = "| policy | X: late |\n|---|---:|\n| a | 0.500 |\n| b | **0.100** |\n";
         assert_eq!(table.markdown(), expected);
         let (left, right) = (NAMES + MARGIN, NAMES + COLUMN - MARGIN);
@@ -245,8 +253,13 @@ mod tests {
     }
 
     #[test]
-    fn a_point_that_no_run_has_is_refused() {
-        let error = format!("{:#}", table("load=3").unwrap_err());
-        assert!(error.contains("load=1, load=2"), "{error}");
+    fn a_point_or_metric_that_no_run_has_is_refused() {
+        for (point, metric, expected) in [
+            ("load=3", "late", "load=1, load=2"),
+            ("load=1", "lateness", "no metric `lateness`"),
+        ] {
+            let error = format!("{:#}", table(point, metric).unwrap_err());
+            assert!(error.contains(expected), "{error}");
+        }
     }
 }
