@@ -36,15 +36,21 @@ pub(crate) struct Slice {
 impl Parked {
     /// Those of a slot's worker that are due first; none if nothing is parked there.
     pub(crate) fn first_on(window: &Window, yard: &Yard<'_>, slot: usize) -> Option<Self> {
-        let parked = window.parked_on(yard.slots[slot].worker);
-        let (progress, first) = *parked
-            .iter()
-            .min_by_key(|(_, request)| request.deadline_us())?;
+        let worker = yard.slots[slot].worker;
+        let mut parked = window.parked_on(worker);
+        parked.sort_by_key(|(_, request)| request.deadline_us());
+        let (progress, first) = *parked.first()?;
         let app = first.app().index();
         let menu = &yard.menus[app];
         let mut choices = menu.choices.iter().zip(&menu.unseen);
         let last = choices.rfind(|(choice, _)| choice.variant == progress.variant);
+        let catalog = window.catalog();
+        let variant = catalog.variant(progress.variant);
+        let (from, to) = (progress.stages_run, variant.stages);
+        let exit = Some(variant.last_exit());
+        let latencies = catalog.run_latencies_us(worker, progress.variant, from, to, exit);
         let together = parked.iter().filter(|(other, _)| *other == progress);
+        let together = together.take(latencies.len().max(1));
         Some(Self {
             slot,
             app,

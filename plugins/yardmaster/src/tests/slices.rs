@@ -59,6 +59,19 @@ fn a_request_that_cannot_wait_runs_before_the_next_slice() {
     assert_eq!(expected, [(0, (2, 3), vec![1])]);
 }
 
+/// Batches of one request were parked after the same stage.
+#[test]
+fn parked_requests_go_on_in_batches_of_at_most_the_largest() {
+    let catalog = test_bed();
+    let window = WindowBuilder::new(&catalog)
+        .request("long")
+        .parked(0, 0, 2)
+        .request("long")
+        .slack_us(500_000)
+        .parked(0, 0, 2);
+    assert_eq!(decide(window, &catalog), [(0, (2, 4), vec![2])]);
+}
+
 /// `long` has 55 ms left and needs 50, `short` has 70 ms left and needs 10.
 #[test]
 fn a_parked_request_that_cannot_wait_goes_on() {
