@@ -41,7 +41,7 @@ pub(crate) struct Jobs {
     /// Per app, the mean time from arrival to deadline of the queue's jobs; the SLO without any.
     pub(crate) allowed_us: Vec<f64>,
     pub(crate) wait_cost: f64,
-    punctuality: f64,
+    pub(crate) punctuality: f64,
     theta: Vec<f64>,
 }
 
@@ -111,11 +111,6 @@ impl Jobs {
             Some(deadline_us + (menu.slo_us / 2.0) as u64)
         });
         until_us.min()
-    }
-
-    /// Utility of an answer in time in addition to its accuracy.
-    pub(crate) fn punctuality(&self) -> f64 {
-        self.punctuality
     }
 
     fn job(&mut self, request: RequestRef<'_>, menu: &Menu) -> Job {

@@ -1,9 +1,11 @@
 //! Slices: a batch that would make the next arrivals late stops between two stages, and goes on when nothing
 //! more urgent waits for its worker.
 
+use std::iter;
+
 use switchyard_sdk::catalog::Capabilities;
 use switchyard_sdk::utility::loss;
-use switchyard_sdk::{PlanBuilder, Reason, RequestId, VariantId, Window};
+use switchyard_sdk::{Catalog, PlanBuilder, Reason, RequestId, VariantId, Window, WorkerId};
 
 use crate::search::NextBatch;
 use crate::yard::Yard;
@@ -25,10 +27,10 @@ pub(crate) struct Parked {
 
 /// The stages that a batch runs before its worker is free, and the time they take.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct Slice {
+struct Slice {
     /// None: all, and the exit's head.
-    pub(crate) park_after: Option<u32>,
-    pub(crate) time_us: f64,
+    park_after: Option<u32>,
+    time_us: f64,
 }
 
 // === impl Parked ===
@@ -37,29 +39,29 @@ impl Parked {
     /// Those of a slot's worker that are due first; none if nothing is parked there.
     pub(crate) fn first_on(window: &Window, yard: &Yard<'_>, slot: usize) -> Option<Self> {
         let worker = yard.slots[slot].worker;
-        let mut parked = window.parked_on(worker);
-        parked.sort_by_key(|(_, request)| request.deadline_us());
-        let (progress, first) = *parked.first()?;
+        let parked = window.parked_on(worker);
+        let (progress, first) = *parked
+            .iter()
+            .min_by_key(|(_, request)| request.deadline_us())?;
         let app = first.app().index();
         let menu = &yard.menus[app];
         let mut choices = menu.choices.iter().zip(&menu.unseen);
         let last = choices.rfind(|(choice, _)| choice.variant == progress.variant);
-        let catalog = window.catalog();
-        let variant = catalog.variant(progress.variant);
-        let (from, to) = (progress.stages_run, variant.stages);
-        let exit = Some(variant.last_exit());
-        let latencies = catalog.run_latencies_us(worker, progress.variant, from, to, exit);
-        let together = parked.iter().filter(|(other, _)| *other == progress);
-        let together = together.take(latencies.len().max(1));
+        let (catalog, from) = (window.catalog(), progress.stages_run);
+        let most = latencies_us(catalog, worker, progress.variant, from, None).len();
+        let alike = parked.iter().filter(|(other, _)| *other == progress);
+        let others = alike.map(|(_, request)| request.id());
+        let others = others.filter(|&id| id != first.id());
+        let together = iter::once(first.id()).chain(others).take(most.max(1));
         Some(Self {
             slot,
             app,
             variant: progress.variant,
             stages_run: progress.stages_run,
-            requests: together.map(|(_, request)| request.id()).collect(),
+            requests: together.collect(),
             age_us: first.age_us(),
             allowed_us: first.deadline_us().saturating_sub(first.arrival_us()),
-            worth: last.map_or(0.0, |(_, accuracy)| accuracy + yard.jobs.punctuality()),
+            worth: last.map_or(0.0, |(_, accuracy)| accuracy + yard.jobs.punctuality),
         })
     }
 
@@ -74,7 +76,7 @@ impl Parked {
         self.requests.len() as f64 * (self.worth * (1.0 - lost) - wait)
     }
 
-    /// Late by half the time that it had, as of `Jobs::lost_until_us`: it waits for nobody any more.
+    /// Late by half the time that it had, as of `Jobs::lost_until_us`: it goes on at once.
     fn is_overdue(&self) -> bool {
         self.age_us > self.allowed_us + self.allowed_us / 2
     }
@@ -115,13 +117,8 @@ impl Parked {
 
     /// Time of the remaining stages up to one, or of all with the last exit's head.
     fn time_us(&self, window: &Window, yard: &Yard<'_>, to: Option<u32>) -> Option<f64> {
-        let variant = window.catalog().variant(self.variant);
-        let exit = to.is_none().then(|| variant.last_exit());
-        let range = (self.stages_run, to.unwrap_or(variant.stages));
-        let state = &yard.slots[self.slot];
-        let latencies = window.catalog();
-        let latencies =
-            latencies.run_latencies_us(state.worker, self.variant, range.0, range.1, exit);
+        let (catalog, state) = (window.catalog(), &yard.slots[self.slot]);
+        let latencies = latencies_us(catalog, state.worker, self.variant, self.stages_run, to);
         let size = self.requests.len().min(latencies.len());
         Some(latencies[size.checked_sub(1)?] as f64 * state.factor)
     }
@@ -134,6 +131,19 @@ impl Parked {
         });
         yard.cut(self.slot, self.app, rest_us, ends)
     }
+}
+
+/// Latencies by batch size of the stages from one to another, or to the last exit and its head.
+fn latencies_us(
+    catalog: &Catalog,
+    worker: WorkerId,
+    variant: VariantId,
+    from: u32,
+    to: Option<u32>,
+) -> &[u64] {
+    let spec = catalog.variant(variant);
+    let exit = to.is_none().then(|| spec.last_exit());
+    catalog.run_latencies_us(worker, variant, from, to.unwrap_or(spec.stages), exit)
 }
 
 /// Launches a batch, or its first stages.
@@ -184,7 +194,7 @@ fn first_slice(yard: &Yard<'_>, window: &Window, batch: &NextBatch) -> Slice {
     let latency_us = choice.costs[state.class].latencies_us[size - 1] * state.factor;
     let load_us = (whole.time_us - latency_us).max(0.0);
     let ends = (1..variant.stages).filter_map(|to| {
-        let latencies = catalog.run_latencies_us(state.worker, choice.variant, 0, to, None);
+        let latencies = latencies_us(catalog, state.worker, choice.variant, 0, Some(to));
         let latency_us = latencies.get(size - 1)?;
         Some((to, *latency_us as f64 * state.factor + load_us))
     });

@@ -85,7 +85,7 @@ fn a_parked_request_that_cannot_wait_goes_on() {
     assert_eq!(decide(window, &catalog), [(0, (2, 4), vec![1])]);
 }
 
-/// Half of its time has passed since the deadline: it waits for nobody any more.
+/// Once half of its time has passed since the deadline it goes on at once.
 #[test]
 fn a_parked_request_does_not_wait_for_ever() {
     let catalog = test_bed();
