@@ -116,17 +116,20 @@ impl Jobs {
     fn job(&mut self, request: RequestRef<'_>, menu: &Menu) -> Job {
         let accuracies = self.accuracies.len();
         let evidence = request.evidence().filter(|_| !menu.prior.is_empty());
-        match evidence {
-            None => self.accuracies.extend_from_slice(&menu.unseen),
+        let answered = match evidence {
+            None => {
+                self.accuracies.extend_from_slice(&menu.unseen);
+                None
+            }
             Some(counts) => {
                 posterior_into(&menu.prior, Some(counts), &mut self.theta);
                 let theta = &self.theta;
                 let each = menu.choices.iter().map(|choice| choice.accuracy(theta));
                 self.accuracies.extend(each);
+                menu.answered(theta)
             }
-        }
+        };
         let allowed_us = request.deadline_us().saturating_sub(request.arrival_us());
-        let answers = menu.from_evidence.filter(|_| evidence.is_some());
         let lost = loss(menu.penalty, allowed_us, request.age_us());
         Job {
             id: request.id(),
@@ -135,7 +138,7 @@ impl Jobs {
             left_us: request.slack_us() as f64,
             allowed_us,
             allows: menu.reaching(request.min_quality()),
-            floor: answers.map(|accuracy| (accuracy + self.punctuality) * (1.0 - lost)),
+            floor: answered.map(|accuracy| (accuracy + self.punctuality) * (1.0 - lost)),
             wait_cost_per_us: self.wait_cost / (allowed_us as f64).max(1.0),
             accuracies,
         }

@@ -3,6 +3,7 @@
 //! In data order:
 //! - `settings`: the settings
 //! - `menu`: the choices of each app (exits of variants); `classes`: workers that are alike
+//! - `mix`: the class mix of each app's requests
 //! - `job`: the pending requests and the utility of each answer
 //! - `price`, `forecast`: the price of a worker's time, and the arrivals to expect
 //! - `slot`, `yard`: the workers, and the schedule in the making
@@ -18,6 +19,7 @@ mod commit;
 mod forecast;
 mod job;
 mod menu;
+mod mix;
 mod outlook;
 mod price;
 mod search;
@@ -35,6 +37,7 @@ use classes::Classes;
 use forecast::Forecast;
 use job::Jobs;
 use menu::Menu;
+use mix::ClassMix;
 use settings::YardmasterSettings;
 use slices::Parked;
 use slot::Slot;
@@ -45,6 +48,7 @@ use yard::Yard;
 pub struct Yardmaster {
     settings: YardmasterSettings,
     menus: Vec<Menu>,
+    mixes: Vec<ClassMix>,
     classes: Classes,
     jobs: Jobs,
     /// When the first window with requests was opened.
@@ -71,6 +75,10 @@ impl Policy for Yardmaster {
             jobs: Jobs::new(settings.wait_cost, settings.punctuality),
             began_us: u64::MAX,
             settings,
+            mixes: menus
+                .iter()
+                .map(|menu| ClassMix::new(&menu.prior))
+                .collect(),
             menus,
             classes,
         })
@@ -84,6 +92,7 @@ impl Policy for Yardmaster {
         }
         let now_us = window.now_us();
         self.began_us = self.began_us.min(now_us);
+        mix::learn(&mut self.mixes, window, &mut self.menus);
         self.jobs.fill(window, &self.menus);
         let Forecast { price, arrivals } = self.forecast(window);
         let mut slots: Vec<Slot> = Vec::new();
@@ -148,6 +157,7 @@ impl Yardmaster {
             classes,
             jobs,
             began_us,
+            ..
         } = self;
         Forecast::new(window, menus, classes, jobs, settings, *began_us)
     }

@@ -22,8 +22,10 @@ pub(crate) struct Menu {
     quick: Vec<Vec<(usize, usize)>>,
     /// Accuracy of each choice for a request without evidence.
     pub(crate) unseen: Vec<f64>,
-    /// Accuracy of an answer from evidence, if the app allows it.
+    /// Accuracy of an answer from evidence for a request whose evidence is not known, if the app allows such answers.
     pub(crate) from_evidence: Option<f64>,
+    /// Recall of answers from evidence.
+    evidence_recall: Vec<f64>,
 }
 
 /// An exit of a variant.
@@ -95,19 +97,43 @@ impl Menu {
         } else {
             Vec::new()
         };
-        let theta = posterior(&prior, None);
-        let unseen = choices.iter().map(|choice| choice.accuracy(&theta));
-        Ok(Self {
+        let model = app.sneakpeek.as_ref();
+        let mut menu = Self {
             penalty: app.penalty,
             slo_us: app.slo.max(1) as f64,
-            unseen: unseen.collect(),
-            prior,
+            prior: Vec::new(),
             fastest_us: fastest_us(&choices),
             quick: (0..samples.len())
                 .map(|class| quick(&choices, class))
                 .collect(),
             choices,
-            from_evidence: app.sneakpeek.as_ref().map(|model| model.accuracy),
+            unseen: Vec::new(),
+            from_evidence: model.map(|model| model.accuracy),
+            evidence_recall: model.map_or_else(Vec::new, |model| model.recall.clone()),
+        };
+        menu.expect(prior.into_iter());
+        Ok(menu)
+    }
+
+    /// Replaces the prior, and with it the accuracy for requests without evidence.
+    pub(crate) fn expect(&mut self, prior: impl Iterator<Item = f64>) {
+        self.prior.clear();
+        self.prior.extend(prior);
+        let theta = posterior(&self.prior, None);
+        self.unseen.clear();
+        let each = self.choices.iter().map(|choice| choice.accuracy(&theta));
+        self.unseen.extend(each);
+        self.from_evidence = self.answered(&theta);
+    }
+
+    /// Accuracy of an answer from evidence for class probabilities, if the app allows it.
+    pub(crate) fn answered(&self, theta: &[f64]) -> Option<f64> {
+        let profiled = self.from_evidence?;
+        let known = self.evidence_recall.len() == theta.len() && !theta.is_empty();
+        Some(if known {
+            expected(theta, &self.evidence_recall)
+        } else {
+            profiled
         })
     }
 

@@ -102,6 +102,16 @@ impl CatalogBuilder {
         self
     }
 
+    /// The recall of the app's SneakPeek model.
+    ///
+    /// # Panics
+    /// The app has no SneakPeek model.
+    pub fn sneakpeek_recall(mut self, recall: &[f64]) -> Self {
+        let model = self.last_app().sneakpeek.as_mut();
+        model.expect("a SneakPeek model").recall = recall.to_vec();
+        self
+    }
+
     /// A variant of the app: one stage, one exit, batches up to 8.
     pub fn variant(mut self, name: &str, recall: &[f64]) -> Self {
         let exit = self.exit_after("final", 1, recall);

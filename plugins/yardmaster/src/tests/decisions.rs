@@ -187,3 +187,48 @@ fn evidence_that_is_better_than_every_variant_answers() {
     let found = decide(&catalog, window);
     assert_eq!((found.answers, found.batches), (vec![1], vec![]));
 }
+
+/// Evidence answers right at 0.95 of all classes, at 0.6 of the class that this request seems to be.
+#[test]
+fn an_answer_from_evidence_is_worth_its_recall_on_the_requests_classes() {
+    let catalog = CatalogBuilder::new()
+        .app("a", &["x", "y"])
+        .sneakpeek(5, 0.95)
+        .sneakpeek_recall(&[0.6, 1.0])
+        .variant("v", &[0.9, 0.9])
+        .latency(10_000, 0)
+        .worker("w")
+        .build();
+    let window = WindowBuilder::new(&catalog).request("a").evidence(&[5, 0]);
+    let found = decide(&catalog, window);
+    assert_eq!(
+        (found.answers, found.batches),
+        (vec![], vec![batch(0, 0, &[1])])
+    );
+}
+
+/// `v` is right at one class, `w` at the other. A request without evidence is expected to be like those before.
+#[test]
+fn requests_without_evidence_are_expected_to_be_like_those_with_it() {
+    let catalog = CatalogBuilder::new()
+        .app("a", &["x", "y"])
+        .variant("v", &[0.9, 0.1])
+        .latency(10_000, 0)
+        .variant("w", &[0.2, 0.9])
+        .latency(10_000, 0)
+        .worker("w")
+        .build();
+    let mut policy = Yardmaster::configure(&catalog, "{}").unwrap();
+    let mut decide = |window: WindowBuilder<'_>| {
+        let found = run(&mut policy, &catalog, &window.all_resident().build());
+        found.batches[0].variant
+    };
+    let without = || WindowBuilder::new(&catalog).request("a");
+    assert_eq!(decide(without()), 1);
+    let mut seen = WindowBuilder::new(&catalog);
+    for _ in 0..4 {
+        seen = seen.request("a").evidence(&[5, 0]);
+    }
+    assert_eq!(decide(seen), 0);
+    assert_eq!(decide(without()), 0);
+}

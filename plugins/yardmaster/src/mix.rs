@@ -1,0 +1,68 @@
+//! The class mix of an app's requests, learned from their evidence: a request without evidence is expected to be like
+//! those before it, and one with evidence is judged by a prior of that mix.
+
+use switchyard_sdk::{RequestId, Window};
+
+use crate::menu::Menu;
+
+/// Requests that the mix remembers: older ones fade.
+const MEMORY: f64 = 1_000.0;
+
+/// The class mix of one app.
+#[derive(Clone, Debug)]
+pub(crate) struct ClassMix {
+    /// The catalog's Dirichlet parameters; empty unless the app classifies.
+    prior: Vec<f64>,
+    /// Requests by class, in shares of their neighbours' votes.
+    seen: Vec<f64>,
+    /// The latest request that was counted.
+    until: Option<RequestId>,
+}
+
+/// Counts the requests of a window that were not counted before, and tells the menus.
+pub(crate) fn learn(mixes: &mut [ClassMix], window: &Window, menus: &mut [Menu]) {
+    for request in window.requests() {
+        if let Some(votes) = request.evidence() {
+            mixes[request.app().index()].see(request.id(), votes);
+        }
+    }
+    for (mix, menu) in mixes.iter().zip(menus) {
+        if mix.until.is_some() {
+            menu.expect(mix.prior());
+        }
+    }
+}
+
+// === impl ClassMix ===
+
+impl ClassMix {
+    pub(crate) fn new(prior: &[f64]) -> Self {
+        Self {
+            prior: prior.to_vec(),
+            seen: vec![0.0; prior.len()],
+            until: None,
+        }
+    }
+
+    fn see(&mut self, id: RequestId, votes: &[u32]) {
+        let sum: u32 = votes.iter().sum();
+        if sum == 0 || votes.len() != self.seen.len() || self.until.is_some_and(|until| id <= until)
+        {
+            return;
+        }
+        self.until = Some(id);
+        let total: f64 = self.seen.iter().sum();
+        let keep = (MEMORY / (total + 1.0)).min(1.0);
+        for (seen, &votes) in self.seen.iter_mut().zip(votes) {
+            *seen = keep * (*seen + f64::from(votes) / f64::from(sum));
+        }
+    }
+
+    /// Dirichlet parameters with the mean of the mix and the sum of the catalog's.
+    fn prior(&self) -> impl Iterator<Item = f64> + '_ {
+        let weight: f64 = self.prior.iter().sum();
+        let total = weight + self.seen.iter().sum::<f64>();
+        let counts = self.prior.iter().zip(&self.seen);
+        counts.map(move |(prior, seen)| weight * (prior + seen) / total)
+    }
+}
