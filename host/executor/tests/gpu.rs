@@ -200,7 +200,7 @@ fn batches_and_parked_requests_are_answered_as_on_the_cpu() {
     };
     let (mut here, mut there) = (on(&Device::Cpu), on(&gpu));
     let whole = |executor: &mut CandleExecutor, requests: &[u64]| {
-        let outcome = executor.run(&mut job(0, requests, [0, 6], Some(2), WIDTH));
+        let outcome = executor.run(&mut job(0, requests, [0, 6], Some(1), WIDTH));
         assert!(outcome.compute.0 > 0);
         answers(outcome.result.unwrap())
     };
@@ -222,7 +222,7 @@ fn batches_and_parked_requests_are_answered_as_on_the_cpu() {
         assert_eq!(parked.unwrap(), BatchOutput::Parked);
     }
     let rest = there
-        .run(&mut job(0, &[4, 1], [2, 6], Some(2), WIDTH))
+        .run(&mut job(0, &[4, 1], [2, 6], Some(1), WIDTH))
         .result;
     close(&whole(&mut here, &[4, 1]), &answers(rest.unwrap()));
     let free = there.residency().free_bytes;
@@ -458,7 +458,7 @@ fn a_lost_gpu_is_a_fatal_error() {
         .clone();
     let source: Arc<dyn ModelSource> = Arc::new(VariantFolder(dir));
     let mut executor = CandleExecutor::new(Weights::new(source), gpu.clone(), 1 << 30);
-    let whole = || job(0, &[1], [0, 6], Some(2), 3 * 32 * 32);
+    let whole = || job(0, &[1], [0, 6], Some(1), 3 * 32 * 32);
     executor.run(&mut whole()).result.unwrap();
     let cuda = gpu.as_cuda_device().unwrap();
     let trap = cuda

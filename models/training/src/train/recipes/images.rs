@@ -43,7 +43,7 @@ impl Recipe for ImagesRecipe {
                 "resnet20",
                 "Residual network of 9 blocks, with exits after 3, 6 and 9",
                 3,
-                (1.0, 1e-3),
+                (2.67, 1e-3),
             ),
             resnet(
                 "resnet32",
