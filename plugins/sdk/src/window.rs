@@ -1,20 +1,29 @@
 //! Views over the columns of the window, without copies.
+//!
+//! - `request`, `worker`: one row each; `placed`: requests that are placed, and those that ended
+//! - `index`, `kept`: positions found once per window, and workers kept between windows
 
 mod index;
 mod kept;
+mod placed;
+mod request;
+mod worker;
 
 use crate::bindings::exports::switchyard::policy::scheduling as raw;
 use crate::catalog::Catalog;
-use crate::ids::{AppId, BatchId, ExitId, KindId, RequestId, VariantId, WorkerId};
+use crate::ids::{AppId, KindId, WorkerId};
 use crate::sort::sort_distinct;
 
 pub use index::Index;
 pub(crate) use kept::KeptWorkers;
+pub use placed::{Completion, Placed, PlacedState};
 pub use raw::{Causes, Outcome};
+pub use request::{Progress, RequestRef};
+pub use worker::WorkerRef;
 
 /// [`raw::Workers::running_variant`] of an idle worker, and the variant and exit of a request that was
 /// answered by none.
-const IDLE: u32 = u32::MAX;
+const NONE: u32 = u32::MAX;
 
 /// The columns of a window in which nothing is pending.
 static NOTHING_PENDING: raw::Requests = raw::Requests {
@@ -33,80 +42,6 @@ pub struct Window<'a> {
     raw: &'a raw::Window,
     requests: &'a raw::Requests,
     index: &'a Index,
-}
-
-/// One pending request.
-#[derive(Clone, Copy)]
-pub struct RequestRef<'a> {
-    window: Window<'a>,
-    at: usize,
-}
-
-/// One worker and its state.
-#[derive(Clone, Copy)]
-pub struct WorkerRef<'a> {
-    window: Window<'a>,
-    at: usize,
-}
-
-/// The stages that a parked request has run.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Progress {
-    /// The worker that holds its activations; it can go on nowhere else.
-    pub worker: WorkerId,
-    /// The variant it must go on with.
-    pub variant: VariantId,
-    /// Stages it has run.
-    pub stages_run: u32,
-}
-
-/// A request that is not pending: it waits in a lane or a queue, or runs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Placed {
-    /// The request.
-    pub id: RequestId,
-    /// Its app.
-    pub app: AppId,
-    /// When it arrived.
-    pub arrival_us: u64,
-    /// When its answer loses worth.
-    pub deadline_us: u64,
-    /// The worker it is on.
-    pub worker: WorkerId,
-    /// The variant that will answer it.
-    pub variant: VariantId,
-    /// Its batch; none in a lane.
-    pub batch: Option<BatchId>,
-    /// In a lane, queued or running.
-    pub state: PlacedState,
-}
-
-/// The state of a placed request.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum PlacedState {
-    /// In a route's lane.
-    Lane,
-    /// In a batch that waits in a worker's queue and can be revoked.
-    Queued,
-    /// In the running batch.
-    Running,
-}
-
-/// A request that ended since the last window.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Completion {
-    /// The request.
-    pub id: RequestId,
-    /// Its app.
-    pub app: AppId,
-    /// How it ended.
-    pub outcome: Outcome,
-    /// The variant that answered; none if evidence did, or no answer came.
-    pub variant: Option<VariantId>,
-    /// The exit that answered.
-    pub exit: Option<ExitId>,
-    /// From arrival to the end.
-    pub latency_us: u64,
 }
 
 // === impl Window ===
@@ -294,216 +229,5 @@ impl<'a> Window<'a> {
         let rows = ended.map_or(0, |ended| ended.id.len());
         // There is a row for each position only if there are columns.
         (0..rows).map(move |i| Completion::from_raw(ended.expect("columns with rows"), i))
-    }
-}
-
-// === impl RequestRef ===
-
-impl<'a> RequestRef<'a> {
-    /// Its position in the window, oldest arrival first.
-    pub fn index(self) -> usize {
-        self.at
-    }
-
-    /// Its id.
-    pub fn id(self) -> RequestId {
-        RequestId(self.columns().id[self.at])
-    }
-
-    /// The app it asks for.
-    pub fn app(self) -> AppId {
-        AppId(self.columns().app[self.at])
-    }
-
-    /// When it arrived, on the host's clock.
-    pub fn arrival_us(self) -> u64 {
-        self.columns().arrival[self.at]
-    }
-
-    /// When its answer loses worth, on the host's clock.
-    pub fn deadline_us(self) -> u64 {
-        self.columns().deadline[self.at]
-    }
-
-    /// Time left to the deadline, negative once it has passed.
-    pub fn slack_us(self) -> i64 {
-        self.deadline_us()
-            .wrapping_sub(self.window.raw.now)
-            .cast_signed()
-    }
-
-    /// Time since it arrived.
-    pub fn age_us(self) -> u64 {
-        self.window.raw.now.saturating_sub(self.arrival_us())
-    }
-
-    /// 0 = unspecified, 1 = highest, larger = lower.
-    pub fn priority(self) -> u32 {
-        self.columns().priority[self.at]
-    }
-
-    /// Least quality that the client asks for; 0 asks for none.
-    pub fn min_quality(self) -> f64 {
-        f64::from(self.columns().min_quality[self.at])
-    }
-
-    /// Its cost in rows of the profile: a batch takes as long as a profiled one of as many requests
-    /// as the costs of its requests add up to. 1 for a request as long as those of the profile.
-    pub fn cost(self) -> f64 {
-        let costs = self.window.raw.cost.as_ref();
-        let cost = costs.and_then(|costs| costs.get(self.at).copied());
-        cost.map_or(1.0, f64::from)
-    }
-
-    /// The stages it has run; none if it has run no stage.
-    pub fn progress(self) -> Option<Progress> {
-        let at = self.window.index.progress_of(self.at)?;
-        let progress = self.window.raw.progress.as_deref()?;
-        progress.get(at).map(Progress::from_raw)
-    }
-
-    /// Labels of its nearest neighbours, one count per class of its app; none until they are ready.
-    /// Needs `WindowFields::EVIDENCE`.
-    pub fn evidence(self) -> Option<&'a [u32]> {
-        let start = self.window.index.evidence_of(self.at)?;
-        let classes = self.window.catalog.app(self.app()).classes.len();
-        let evidence = self.window.raw.evidence.as_ref()?;
-        evidence.counts.get(start..start + classes)
-    }
-
-    fn columns(self) -> &'a raw::Requests {
-        self.window.requests
-    }
-}
-
-impl From<RequestRef<'_>> for RequestId {
-    fn from(request: RequestRef<'_>) -> Self {
-        request.id()
-    }
-}
-
-// === impl WorkerRef ===
-
-impl WorkerRef<'_> {
-    /// Its id.
-    pub fn id(&self) -> WorkerId {
-        WorkerId(self.at as u32)
-    }
-
-    /// It takes dispatches.
-    pub fn is_up(&self) -> bool {
-        self.columns().up[self.at] != 0
-    }
-
-    /// It is up with nothing running and nothing queued.
-    pub fn is_idle(&self) -> bool {
-        self.is_up() && self.running_variant().is_none() && self.queued() == 0
-    }
-
-    /// When the running batch is expected to end, on the host's clock; now if none runs.
-    pub fn busy_until_us(&self) -> u64 {
-        self.columns().busy_until[self.at].max(self.window.raw.now)
-    }
-
-    /// When it could start a new batch, on the host's clock: after its running and queued ones, and
-    /// never in the past.
-    pub fn free_at_us(&self) -> u64 {
-        self.columns().free_at[self.at].max(self.window.raw.now)
-    }
-
-    /// When the running batch began, on the host's clock.
-    pub fn running_since_us(&self) -> Option<u64> {
-        self.running_variant()
-            .map(|_| self.columns().running_since[self.at])
-    }
-
-    /// Variant of the running batch.
-    pub fn running_variant(&self) -> Option<VariantId> {
-        Some(VariantId(self.columns().running_variant[self.at])).filter(|v| v.0 != IDLE)
-    }
-
-    /// Batches that wait in its queue.
-    pub fn queued(&self) -> u32 {
-        self.columns().queued[self.at]
-    }
-
-    /// Requests parked here.
-    pub fn parked(&self) -> u32 {
-        self.columns().parked[self.at]
-    }
-
-    /// Bytes not taken by resident variants.
-    pub fn free_memory_bytes(&self) -> u64 {
-        self.columns().free_memory[self.at]
-    }
-
-    /// Its incarnation, from 1 on: one more each time that it came back without its resident variants
-    /// and parked requests. 0 while it is away.
-    pub fn incarnation(&self) -> u32 {
-        self.columns().up[self.at]
-    }
-
-    /// Observed over profiled latency of its kind of workers.
-    pub fn slowdown(&self) -> f64 {
-        self.window
-            .slowdown(self.window.catalog.worker(self.id()).kind())
-    }
-
-    /// Whether a variant is in its memory. Needs `WindowFields::RESIDENTS`.
-    pub fn holds(&self, variant: VariantId) -> bool {
-        self.window.index.holds(self.id(), variant)
-    }
-
-    fn columns(&self) -> &raw::Workers {
-        &self.window.raw.workers
-    }
-}
-
-// === impl Placed ===
-
-impl Placed {
-    fn from_raw(placed: &raw::Placed, i: usize) -> Self {
-        Self {
-            id: RequestId(placed.id[i]),
-            app: AppId(placed.app[i]),
-            arrival_us: placed.arrival[i],
-            deadline_us: placed.deadline[i],
-            worker: WorkerId(placed.worker[i]),
-            variant: VariantId(placed.variant[i]),
-            batch: Some(BatchId(placed.batch[i])).filter(|batch| batch.0 != 0),
-            state: match placed.state[i] {
-                0 => PlacedState::Lane,
-                1 => PlacedState::Queued,
-                _ => PlacedState::Running,
-            },
-        }
-    }
-}
-
-// === impl Completion ===
-
-impl Completion {
-    fn from_raw(ended: &raw::Completions, i: usize) -> Self {
-        let some = |position: u32| Some(position).filter(|&position| position != IDLE);
-        Self {
-            id: RequestId(ended.id[i]),
-            app: AppId(ended.app[i]),
-            outcome: ended.outcome[i],
-            variant: some(ended.variant[i]).map(VariantId),
-            exit: some(ended.exit[i]).map(ExitId),
-            latency_us: ended.latency[i],
-        }
-    }
-}
-
-// === impl Progress ===
-
-impl Progress {
-    fn from_raw(raw: &raw::Progress) -> Self {
-        Self {
-            worker: WorkerId(raw.worker),
-            variant: VariantId(raw.variant),
-            stages_run: raw.stages_run,
-        }
     }
 }

@@ -9,10 +9,6 @@
 use crate::classes::Classes;
 use crate::menu::Menu;
 
-/// Standard deviation of the arrivals' time as a share of that of Poisson arrivals: later batches answer a part of
-/// the surprise.
-const SPREAD: f64 = 0.5;
-
 /// The demand of one app within the horizon.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Demand {
@@ -35,8 +31,6 @@ struct Step {
     arriving_us: f64,
     /// And for those that wait.
     waiting_us: f64,
-    /// What it adds to the variance of the time of Poisson arrivals.
-    variance: f64,
     /// The step from no answer to the cheapest.
     is_first: bool,
 }
@@ -76,8 +70,7 @@ fn points<'a>(
     })
 }
 
-/// The price of a microsecond, expected over the number of arrivals; `room_us` is the time of all workers at
-/// speed 1.
+/// The price of a microsecond; `room_us` is the time of all workers at speed 1.
 pub(crate) fn price(
     menus: &[Menu],
     classes: &Classes,
@@ -94,30 +87,21 @@ pub(crate) fn price(
     steps.sort_by(|a, b| b.price.total_cmp(&a.price));
     let mut left_us = room_us;
     // A short queue alone is no reason to leave requests unanswered.
-    let firsts = steps.iter().filter(|step| step.is_first);
-    for step in firsts.clone() {
+    for step in steps.iter().filter(|step| step.is_first) {
         left_us -= step.arriving_us;
         if left_us < 0.0 {
             return step.price;
         }
     }
-    left_us -= firsts.clone().map(|step| step.waiting_us).sum::<f64>();
-    let mut variance = firsts.map(|step| step.variance).sum::<f64>();
-    let (mut over, mut price) = (0.0, 0.0);
+    let firsts = steps.iter().filter(|step| step.is_first);
+    left_us -= firsts.map(|step| step.waiting_us).sum::<f64>();
     for step in steps.iter().filter(|step| !step.is_first) {
         left_us -= step.arriving_us + step.waiting_us;
-        variance += step.variance;
-        // The time is full with this step, and was not before it.
-        let is_full = at_most(-left_us / (SPREAD * f64::sqrt(variance)).max(1e-9)).max(over);
-        price += step.price * (is_full - over);
-        over = is_full;
+        if left_us < 0.0 {
+            return step.price;
+        }
     }
-    price
-}
-
-/// The distribution function of a standard normal variable, within 0.01 (its logistic approximation).
-fn at_most(z: f64) -> f64 {
-    1.0 / (1.0 + f64::exp(-1.702 * z))
+    0.0
 }
 
 /// The steps along the upper hull of accuracy over time, from no answer, or one from evidence, on.
@@ -153,7 +137,6 @@ fn steps_of(
             price: slope(pair[0], pair[1]),
             arriving_us: more_us * demand.arriving,
             waiting_us: more_us * demand.waiting,
-            variance: demand.arriving * (pair[1].0.powi(2) - pair[0].0.powi(2)),
             is_first: at == 0 && menu.from_evidence.is_none(),
         }
     });
