@@ -1,29 +1,24 @@
 //! Views over the columns of the window, without copies.
 //!
-//! - `request`, `worker`: one row each; `placed`: requests that are placed, and those that ended
+//! - `placed`: requests that are parked, placed, or ended
 //! - `index`, `kept`: positions found once per window, and workers kept between windows
 
 mod index;
 mod kept;
 mod placed;
-mod request;
-mod worker;
 
 use crate::bindings::exports::switchyard::policy::scheduling as raw;
 use crate::catalog::Catalog;
-use crate::ids::{AppId, KindId, WorkerId};
+use crate::ids::{AppId, KindId, RequestId, VariantId, WorkerId};
 use crate::sort::sort_distinct;
 
 pub use index::Index;
 pub(crate) use kept::KeptWorkers;
-pub use placed::{Completion, Placed, PlacedState};
+pub use placed::{Completion, Placed, PlacedState, Progress};
 pub use raw::{Causes, Outcome};
-pub use request::{Progress, RequestRef};
-pub use worker::WorkerRef;
 
-/// [`raw::Workers::running_variant`] of an idle worker, and the variant and exit of a request that was
-/// answered by none.
-const NONE: u32 = u32::MAX;
+/// [`raw::Workers::running_variant`] of an idle worker.
+const IDLE: u32 = u32::MAX;
 
 /// The columns of a window in which nothing is pending.
 static NOTHING_PENDING: raw::Requests = raw::Requests {
@@ -42,6 +37,20 @@ pub struct Window<'a> {
     raw: &'a raw::Window,
     requests: &'a raw::Requests,
     index: &'a Index,
+}
+
+/// One pending request.
+#[derive(Clone, Copy)]
+pub struct RequestRef<'a> {
+    window: Window<'a>,
+    at: usize,
+}
+
+/// One worker and its state.
+#[derive(Clone, Copy)]
+pub struct WorkerRef<'a> {
+    window: Window<'a>,
+    at: usize,
 }
 
 // === impl Window ===
@@ -229,5 +238,167 @@ impl<'a> Window<'a> {
         let rows = ended.map_or(0, |ended| ended.id.len());
         // There is a row for each position only if there are columns.
         (0..rows).map(move |i| Completion::from_raw(ended.expect("columns with rows"), i))
+    }
+}
+
+// === impl RequestRef ===
+
+impl<'a> RequestRef<'a> {
+    /// Its position in the window, oldest arrival first.
+    pub fn index(self) -> usize {
+        self.at
+    }
+
+    /// Its id.
+    pub fn id(self) -> RequestId {
+        RequestId(self.columns().id[self.at])
+    }
+
+    /// The app it asks for.
+    pub fn app(self) -> AppId {
+        AppId(self.columns().app[self.at])
+    }
+
+    /// When it arrived, on the host's clock.
+    pub fn arrival_us(self) -> u64 {
+        self.columns().arrival[self.at]
+    }
+
+    /// When its answer loses worth, on the host's clock.
+    pub fn deadline_us(self) -> u64 {
+        self.columns().deadline[self.at]
+    }
+
+    /// Time left to the deadline, negative once it has passed.
+    pub fn slack_us(self) -> i64 {
+        self.deadline_us()
+            .wrapping_sub(self.window.raw.now)
+            .cast_signed()
+    }
+
+    /// Time since it arrived.
+    pub fn age_us(self) -> u64 {
+        self.window.raw.now.saturating_sub(self.arrival_us())
+    }
+
+    /// 0 = unspecified, 1 = highest, larger = lower.
+    pub fn priority(self) -> u32 {
+        self.columns().priority[self.at]
+    }
+
+    /// Least quality that the client asks for; 0 asks for none.
+    pub fn min_quality(self) -> f64 {
+        f64::from(self.columns().min_quality[self.at])
+    }
+
+    /// Its cost in rows of the profile: a batch takes as long as a profiled one of as many requests
+    /// as the costs of its requests add up to. 1 for a request as long as those of the profile.
+    pub fn cost(self) -> f64 {
+        let costs = self.window.raw.cost.as_ref();
+        let cost = costs.and_then(|costs| costs.get(self.at).copied());
+        cost.map_or(1.0, f64::from)
+    }
+
+    /// The stages it has run; none if it has run no stage.
+    pub fn progress(self) -> Option<Progress> {
+        let at = self.window.index.progress_of(self.at)?;
+        let progress = self.window.raw.progress.as_deref()?;
+        progress.get(at).map(Progress::from_raw)
+    }
+
+    /// Labels of its nearest neighbours, one count per class of its app; none until they are ready.
+    /// Needs `WindowFields::EVIDENCE`.
+    pub fn evidence(self) -> Option<&'a [u32]> {
+        let start = self.window.index.evidence_of(self.at)?;
+        let classes = self.window.catalog.app(self.app()).classes.len();
+        let evidence = self.window.raw.evidence.as_ref()?;
+        evidence.counts.get(start..start + classes)
+    }
+
+    fn columns(self) -> &'a raw::Requests {
+        self.window.requests
+    }
+}
+
+impl From<RequestRef<'_>> for RequestId {
+    fn from(request: RequestRef<'_>) -> Self {
+        request.id()
+    }
+}
+
+// === impl WorkerRef ===
+
+impl WorkerRef<'_> {
+    /// Its id.
+    pub fn id(&self) -> WorkerId {
+        WorkerId(self.at as u32)
+    }
+
+    /// It takes dispatches.
+    pub fn is_up(&self) -> bool {
+        self.columns().up[self.at] != 0
+    }
+
+    /// It is up with nothing running and nothing queued.
+    pub fn is_idle(&self) -> bool {
+        self.is_up() && self.running_variant().is_none() && self.queued() == 0
+    }
+
+    /// When the running batch is expected to end, on the host's clock; now if none runs.
+    pub fn busy_until_us(&self) -> u64 {
+        self.columns().busy_until[self.at].max(self.window.raw.now)
+    }
+
+    /// When it could start a new batch, on the host's clock: after its running and queued ones, and
+    /// never in the past.
+    pub fn free_at_us(&self) -> u64 {
+        self.columns().free_at[self.at].max(self.window.raw.now)
+    }
+
+    /// When the running batch began, on the host's clock.
+    pub fn running_since_us(&self) -> Option<u64> {
+        self.running_variant()
+            .map(|_| self.columns().running_since[self.at])
+    }
+
+    /// Variant of the running batch.
+    pub fn running_variant(&self) -> Option<VariantId> {
+        Some(VariantId(self.columns().running_variant[self.at])).filter(|v| v.0 != IDLE)
+    }
+
+    /// Batches that wait in its queue.
+    pub fn queued(&self) -> u32 {
+        self.columns().queued[self.at]
+    }
+
+    /// Requests parked here.
+    pub fn parked(&self) -> u32 {
+        self.columns().parked[self.at]
+    }
+
+    /// Bytes not taken by resident variants.
+    pub fn free_memory_bytes(&self) -> u64 {
+        self.columns().free_memory[self.at]
+    }
+
+    /// Its incarnation, from 1 on: one more each time that it came back without its resident variants
+    /// and parked requests. 0 while it is away.
+    pub fn incarnation(&self) -> u32 {
+        self.columns().up[self.at]
+    }
+
+    /// Observed over profiled latency of its kind of workers.
+    pub fn slowdown(&self) -> f64 {
+        self.window
+            .slowdown(self.window.catalog.worker(self.id()).kind())
+    }
+
+    /// Whether a variant is in its memory. Needs `WindowFields::RESIDENTS`.
+    pub fn holds(&self, variant: VariantId) -> bool {
+        self.window.index.holds(self.id(), variant)
+    }
+
+    fn columns(&self) -> &raw::Workers {
+        &self.window.raw.workers
     }
 }

@@ -1,8 +1,21 @@
-//! Requests that are placed, and those that ended.
+//! Requests that are parked, placed, or ended.
 
-use super::NONE;
 use crate::bindings::exports::switchyard::policy::scheduling as raw;
 use crate::ids::{AppId, BatchId, ExitId, RequestId, VariantId, WorkerId};
+
+/// The variant and exit of a request that was answered by none.
+const NONE: u32 = u32::MAX;
+
+/// The stages that a parked request has run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Progress {
+    /// The worker that holds its activations; it can go on nowhere else.
+    pub worker: WorkerId,
+    /// The variant it must go on with.
+    pub variant: VariantId,
+    /// Stages it has run.
+    pub stages_run: u32,
+}
 
 /// A request that is not pending: it waits in a lane or a queue, or runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -86,6 +99,18 @@ impl Completion {
             variant: some(ended.variant[i]).map(VariantId),
             exit: some(ended.exit[i]).map(ExitId),
             latency_us: ended.latency[i],
+        }
+    }
+}
+
+// === impl Progress ===
+
+impl Progress {
+    pub(super) fn from_raw(raw: &raw::Progress) -> Self {
+        Self {
+            worker: WorkerId(raw.worker),
+            variant: VariantId(raw.variant),
+            stages_run: raw.stages_run,
         }
     }
 }
