@@ -17,17 +17,23 @@ pub(crate) struct ClassMix {
     seen: Vec<f64>,
     /// The latest request that was counted.
     until: Option<RequestId>,
+    /// The menu does not know it yet.
+    is_news: bool,
 }
 
-/// Counts the requests of a window that were not counted before, and tells the menus.
+/// Counts the requests of a window that came after those counted before, and tells the menus. A request whose evidence
+/// comes later than that of a younger one is left out.
 pub(crate) fn learn(mixes: &mut [ClassMix], window: &Window, menus: &mut [Menu]) {
     for request in window.requests() {
-        if let Some(votes) = request.evidence() {
-            mixes[request.app().index()].see(request.id(), votes);
+        let mix = &mut mixes[request.app().index()];
+        if mix.until.is_none_or(|until| request.id() > until)
+            && let Some(votes) = request.evidence()
+        {
+            mix.see(request.id(), votes);
         }
     }
-    for (mix, menu) in mixes.iter().zip(menus) {
-        if mix.until.is_some() {
+    for (mix, menu) in mixes.iter_mut().zip(menus) {
+        if std::mem::take(&mut mix.is_news) {
             menu.expect(mix.prior());
         }
     }
@@ -41,16 +47,17 @@ impl ClassMix {
             prior: prior.to_vec(),
             seen: vec![0.0; prior.len()],
             until: None,
+            is_news: false,
         }
     }
 
     fn see(&mut self, id: RequestId, votes: &[u32]) {
         let sum: u32 = votes.iter().sum();
-        if sum == 0 || votes.len() != self.seen.len() || self.until.is_some_and(|until| id <= until)
-        {
+        if sum == 0 || votes.len() != self.seen.len() {
             return;
         }
         self.until = Some(id);
+        self.is_news = true;
         let total: f64 = self.seen.iter().sum();
         let keep = (MEMORY / (total + 1.0)).min(1.0);
         for (seen, &votes) in self.seen.iter_mut().zip(votes) {
