@@ -3,7 +3,7 @@
 //! - [`figure`]: the files below `tests/paper`, one per figure
 //! - [`formula`]: the value that a claim measures; [`saved`]: the workers that a policy saves
 //! - [`curves`]: recorded learning curves
-//! - [`program`]: the programs that figures run
+//! - [`program`]: the programs that figures run; [`kept`]: results of earlier runs
 //! - [`results`]: the results of a simulation or another program of this repository
 //! - [`sample`]: values by seed, and intervals of formulas over them
 //! - [`verdict`]: whether a claim holds
@@ -13,6 +13,7 @@ mod claim;
 mod curves;
 mod figure;
 mod formula;
+mod kept;
 mod page;
 mod policies;
 mod program;
@@ -30,16 +31,13 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, bail};
 use clap::Args;
 
-use self::figure::{Figure, Source};
+use self::figure::{FOLDER, Figure, Source};
 use self::page::ClaimPage;
 use self::policies::PolicyTable;
 use self::program::Program;
 use self::verdict::Verdict;
 use crate::plugins::{self, Guests};
 use crate::workspace::Workspace;
-
-/// Where the figures are, below the root.
-const FOLDER: &str = "tests/paper";
 
 /// Options of `paper`.
 #[derive(Args)]
@@ -77,7 +75,7 @@ pub(crate) fn run(workspace: &Workspace, args: &PaperArgs) -> Result<()> {
     let program = match binary {
         Some(file) => {
             leave_out(&mut figures, "is a benchmark", is_bench);
-            Program::built(workspace, file.into_os_string())
+            Program::built(workspace, file.into_os_string())?
         }
         None => Program::build(workspace, &args.profile)?,
     };
@@ -92,9 +90,9 @@ pub(crate) fn run(workspace: &Workspace, args: &PaperArgs) -> Result<()> {
 pub(crate) fn check(workspace: &Workspace, file: OsString) -> Result<()> {
     let mut figures = select(&workspace.root.join(FOLDER), &[])?;
     figures.retain(|figure| {
-        !is_bench(figure) && !is_timed(figure) && !figure.is_live() && !figure.slow
+        !is_bench(figure) && !figure.is_timed() && !figure.is_live() && !figure.slow
     });
-    judge(workspace, &Program::built(workspace, file), figures, false)
+    judge(workspace, &Program::built(workspace, file)?, figures, false)
 }
 
 /// Live figures are run if they are asked for: by `--live`, or by their whole name.
@@ -107,11 +105,6 @@ fn choose_live(figures: &mut Vec<Figure>, names: &[String], live: bool) {
 
 fn is_bench(figure: &Figure) -> bool {
     matches!(figure.source, Source::Bench(_))
-}
-
-/// Its claims are about this machine.
-fn is_timed(figure: &Figure) -> bool {
-    matches!(&figure.source, Source::Simulate(simulate) if simulate.timed)
 }
 
 /// Takes figures out, with a note for each.

@@ -10,6 +10,9 @@ use serde::Deserialize;
 use super::claim::{Claim, ClaimFile};
 use super::curves::Curves;
 
+/// Where the figures are, below the root.
+pub(crate) const FOLDER: &str = "tests/paper";
+
 /// A figure, as its file describes it. `tests/paper/README.md` describes the files.
 #[derive(Debug)]
 pub(crate) struct Figure {
@@ -235,6 +238,11 @@ impl Figure {
     /// Whether a server gets its arrivals.
     pub(crate) fn is_live(&self) -> bool {
         matches!(&self.source, Source::Simulate(simulate) if simulate.live.is_some())
+    }
+
+    /// Whether its claims are about this machine's window times.
+    pub(crate) fn is_timed(&self) -> bool {
+        matches!(&self.source, Source::Simulate(simulate) if simulate.timed)
     }
 
     /// The first needed file that is missing.

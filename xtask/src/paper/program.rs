@@ -7,7 +7,8 @@ use std::process::{Command, Stdio};
 use anyhow::{Context, Result, bail};
 use switchyard_kit::{cargo, shell};
 
-use super::figure::{Bench, Figure, Options, Prepare, Simulate, Source};
+use super::figure::{Bench, FOLDER, Figure, Options, Prepare, Simulate, Source};
+use super::kept::{self, Kept};
 use super::results::Results;
 use crate::plugins;
 use crate::workspace::Workspace;
@@ -17,6 +18,7 @@ pub(crate) struct Program<'a> {
     workspace: &'a Workspace,
     file: OsString,
     profile: &'a str,
+    kept: Kept,
 }
 
 // === impl Program ===
@@ -29,20 +31,27 @@ impl<'a> Program<'a> {
         build.args(["--bin", "switchyard"]);
         let artifacts = cargo::build(&mut build)?;
         let file = cargo::program(&artifacts, &workspace.root.join("host/cli"), "switchyard")?;
+        Self::of_profile(workspace, file, profile)
+    }
+
+    /// An existing program.
+    pub(crate) fn built(workspace: &'a Workspace, file: OsString) -> Result<Self> {
+        Self::of_profile(workspace, file, "dev")
+    }
+
+    fn of_profile(workspace: &'a Workspace, file: OsString, profile: &'a str) -> Result<Self> {
+        let kept = Kept::open(
+            workspace.target("paper").join("runs"),
+            file.as_ref(),
+            &plugins::policies(workspace),
+            &workspace.root.join(FOLDER),
+        )?;
         Ok(Self {
             workspace,
             file,
             profile,
+            kept,
         })
-    }
-
-    /// An existing program.
-    pub(crate) fn built(workspace: &'a Workspace, file: OsString) -> Self {
-        Self {
-            workspace,
-            file,
-            profile: "dev",
-        }
     }
 
     /// Runs a figure after its preparations.
@@ -73,8 +82,9 @@ impl<'a> Program<'a> {
 
     fn points(&self, figure: &Figure, simulate: &Simulate) -> Result<Results> {
         let mut all: Option<Results> = None;
-        for (point, options) in simulate.points() {
-            let results = self.results(figure, self.simulate(simulate, &options, &figure.file))?;
+        for (at, (point, options)) in simulate.points().into_iter().enumerate() {
+            let command = self.simulate(simulate, &options, &figure.file);
+            let results = self.simulated(figure, at, command)?;
             let results = match point.as_str() {
                 "" => results,
                 point => results.at(point),
@@ -85,6 +95,23 @@ impl<'a> Program<'a> {
             }
         }
         all.context("no runs")
+    }
+
+    /// Times of this machine are measured each time.
+    fn simulated(&self, figure: &Figure, at: usize, command: Command) -> Result<Results> {
+        if figure.is_live() || figure.is_timed() {
+            return self.results(figure, command);
+        }
+        let typed = shell::line(&command);
+        let needs = figure.needs.iter();
+        let needs = needs.map(|file| kept::contents(&self.workspace.root.join(file)));
+        let rest = format!(
+            "{:?} {:?}",
+            figure.prepare,
+            needs.collect::<Result<Vec<_>>>()?
+        );
+        let make = || self.results(figure, command);
+        self.kept.result((&figure.name, at), &typed, &rest, make)
     }
 
     fn results(&self, figure: &Figure, command: Command) -> Result<Results> {
@@ -167,6 +194,10 @@ impl<'a> Program<'a> {
             command.arg("--votes").arg(near(votes));
         }
         command.args(["--json", "-"]);
+        if simulate.timed {
+            // Runs at the same time would take each other's time.
+            command.env("RAYON_NUM_THREADS", "1");
+        }
         command
     }
 
@@ -192,7 +223,7 @@ mod tests {
     #[test]
     fn prepared_files_lie_below_target() {
         let workspace = Workspace::load().unwrap();
-        let program = Program::built(&workspace, "switchyard".into());
+        let program = Program::built(&workspace, file!().into()).unwrap();
         let prepare = Prepare {
             command: "prepare ramsis".to_owned(),
             args: vec!["--workers".to_owned(), "60".to_owned()],

@@ -3,12 +3,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use anyhow::{Context, Result, bail};
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
 use super::sample::Sample;
 
 /// Means by point, policy and metric; the part of `simulate --json` that claims are about.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Results {
     runs: Vec<Run>,
 }
@@ -31,7 +31,7 @@ struct Scheduling {
     p99_us: f64,
 }
 
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 struct Run {
     point: String,
     policy: String,
@@ -39,8 +39,8 @@ struct Run {
     /// The values behind them.
     #[serde(default)]
     by_seed: BTreeMap<String, Vec<Option<f64>>>,
-    /// The phases of the workload.
-    #[serde(default)]
+    /// The phases of the workload; estimates have their metrics too.
+    #[serde(default, skip_serializing)]
     phases: Vec<PhaseEstimates>,
     /// One per seed.
     #[serde(default)]
@@ -58,12 +58,12 @@ struct PhaseReport {
     summary: BTreeMap<String, serde_json::Value>,
 }
 
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 struct SeedReport {
-    #[serde(default)]
+    #[serde(default, skip_serializing)]
     phases: Vec<PhaseReport>,
-    /// Answers by variant and exit.
-    #[serde(default)]
+    /// Answers by variant and exit; estimates have their shares.
+    #[serde(default, skip_serializing)]
     served: Vec<Served>,
     /// How often the policy was taken off for its faults.
     #[serde(default)]
@@ -90,7 +90,7 @@ struct Promise {
 }
 
 /// A mean, and half the width of its 95 % confidence interval.
-#[derive(Clone, Copy, Debug, Deserialize)]
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub(crate) struct Estimate {
     pub(crate) mean: f64,
     pub(crate) half_width: Option<f64>,
@@ -415,6 +415,27 @@ mod tests {
         );
         assert_eq!(of("late_ratio_1").mean, 0.1);
         assert_eq!(results.seeds(), 2);
+    }
+
+    #[test]
+    fn kept_results_have_their_metrics_and_faults() {
+        let phase = r#"{"estimates": {"late_ratio": {"mean": 0.25}}}"#;
+        let served = r#"{"app": "a", "variant": "v", "exit": "final", "answered": 2}"#;
+        let report = format!(r#"{{"served": [{served}], "taken_off": 1}}"#);
+        let run = format!(
+            r#"{{"point": "", "policy": "p", "estimates": {{}}, "phases": [{phase}], "reports": [{report}]}}"#
+        );
+        let results = Results::parse(&format!(r#"{{"runs": [{run}]}}"#)).unwrap();
+        let kept = serde_json::to_string(&results).unwrap();
+        let kept: Results = serde_json::from_str(&kept).unwrap();
+        for metric in ["late_ratio_0", "exit_share_final"] {
+            assert_eq!(
+                kept.sample("", "p", metric),
+                results.sample("", "p", metric)
+            );
+        }
+        assert!(kept.sample("", "p", "late_ratio_0").is_ok());
+        assert!(kept.check_in_charge().is_err());
     }
 
     #[test]
