@@ -1,7 +1,7 @@
 //! Runs and their results.
 
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Mutex, PoisonError};
 
 use pyo3::prelude::*;
 use pyo3::types::PyList;
@@ -41,8 +41,7 @@ pub(crate) fn simulate(py: Python<'_>, options: Options) -> PyResult<Simulation>
     let kinds: Vec<RowKind> = kinds.collect::<PyResult<_>>()?;
     let (command, threads) = (options.command, options.threads);
     let (cancelled, failed) = (Cancelled::default(), FirstException::default());
-    let compiled = options.compiled.as_ref();
-    let compiled = compiled.map(|compiled| Arc::clone(&compiled.get().0));
+    let compiled = options.compiled.as_ref().map(|compiled| &compiled.get().0);
     let own = options.python_policies.into_iter();
     let own = own.map(|policy| Ok((policy.position, policy.contender(&failed)?)));
     let own: Vec<_> = own.collect::<PyResult<_>>()?;

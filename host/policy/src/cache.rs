@@ -107,13 +107,20 @@ impl CodeCache {
         for entry in std::fs::read_dir(&self.dir)? {
             let entry = entry?;
             if entry.path().extension().is_some_and(|e| e == EXTENSION) {
-                entries.push((entry.metadata()?.modified()?, entry.path()));
+                // Another process may have removed it.
+                let Ok(metadata) = entry.metadata() else {
+                    continue;
+                };
+                entries.push((metadata.modified()?, entry.path()));
             }
         }
         entries.sort();
         let excess = entries.len().saturating_sub(ENTRIES_MAX);
         for (_, path) in &entries[..excess] {
-            std::fs::remove_file(path)?;
+            match std::fs::remove_file(path) {
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+                removed => removed?,
+            }
         }
         Ok(())
     }

@@ -11,10 +11,10 @@ use switchyard_policy::{EngineOptions, LoadedCode, PolicyEngine, PolicyVersion};
 use switchyard_server::policies::source;
 use switchyard_sim::Contender;
 use switchyard_sim::overhead::{Overhead, Timed};
-use tempfile::TempDir;
 
 use crate::error::InputError;
 use crate::named::{FALLBACK, Named, oracle};
+use crate::shipped;
 use crate::test_bed::TestBed;
 
 /// Seed of every policy's random numbers.
@@ -33,16 +33,12 @@ pub struct Contenders {
     pub list: Vec<Contender>,
     /// The identity of each policy, by content.
     pub records: Vec<PolicyRecord>,
-    /// Keeps the compiled code.
-    _loader: Arc<PolicyLoader>,
 }
 
-/// Loads policies, for one test bed or several. Each file is compiled once; every run has its own
-/// instance. Its policies need it for each run.
+/// Loads policies, for one test bed or several. Each file is compiled once, and not again in a later
+/// simulation; every run has its own instance.
 pub struct PolicyLoader {
     engine: PolicyEngine,
-    /// Compiled code.
-    cache: TempDir,
     /// The code that was used last.
     loaded: LoadedCode,
 }
@@ -79,10 +75,10 @@ impl From<LoadRefusal> for InputError {
 // === impl PolicyLoader ===
 
 impl PolicyLoader {
-    /// A loader with a new folder for compiled code.
+    /// A loader that keeps compiled code in the user's cache.
     ///
     /// # Errors
-    /// The system gives no folder or no engine.
+    /// The system gives no engine.
     pub fn try_new() -> Result<Self, InputError> {
         let options = EngineOptions {
             compile_time_max: COMPILE_TIME_MAX,
@@ -90,7 +86,6 @@ impl PolicyLoader {
         };
         Ok(Self {
             engine: PolicyEngine::deterministic(&options).map_err(InputError::new)?,
-            cache: tempfile::tempdir().map_err(InputError::new)?,
             loaded: LoadedCode::new(LOADED_MAX),
         })
     }
@@ -105,7 +100,7 @@ impl PolicyLoader {
         test_bed: &TestBed,
     ) -> Result<(Contender, PolicyRecord), LoadRefusal> {
         let options = LoaderOptions {
-            cache_dir: Some(self.cache.path().to_owned()),
+            cache_dir: Some(shipped::compiled_folder()),
             limits: test_bed.limits.clone(),
             seed: SEED,
         };
@@ -122,7 +117,7 @@ impl Contenders {
     pub(crate) fn load(
         named: &[Named],
         test_bed: &TestBed,
-        loader: Arc<PolicyLoader>,
+        loader: &PolicyLoader,
     ) -> Result<Self, InputError> {
         let (mut list, mut records) = (Vec::<Contender>::new(), Vec::new());
         for named in named {
@@ -131,11 +126,7 @@ impl Contenders {
             list.push(contender);
             records.push(record);
         }
-        Ok(Self {
-            list,
-            records,
-            _loader: loader,
-        })
+        Ok(Self { list, records })
     }
 
     /// Adds a policy of the caller at a position, or at the end.

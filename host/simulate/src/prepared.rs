@@ -1,7 +1,6 @@
 //! A checked request and its runs.
 
 use std::borrow::Cow;
-use std::sync::Arc;
 
 use switchyard_core::time::Micros;
 use switchyard_sim::overhead::Overhead;
@@ -40,7 +39,7 @@ impl Prepared {
     /// # Errors
     /// Names the input that cannot be used.
     pub fn try_new(request: SimulationRequest) -> Result<Self, InputError> {
-        Self::with_loader(request, Arc::new(PolicyLoader::try_new()?))
+        Self::with_loader(request, &PolicyLoader::try_new()?)
     }
 
     /// As [`try_new`](Self::try_new), without compiling the components that the loader has compiled.
@@ -49,7 +48,7 @@ impl Prepared {
     /// As of [`try_new`](Self::try_new).
     pub fn with_loader(
         request: SimulationRequest,
-        loader: Arc<PolicyLoader>,
+        loader: &PolicyLoader,
     ) -> Result<Self, InputError> {
         let test_bed = TestBed::read(&request)?;
         let contenders = Contenders::load(&request.policies, &test_bed, loader)?;

@@ -94,7 +94,7 @@ fn shipped(bundle: Option<&Bundle>, overrides: &Overrides) -> Draft {
         // The files that a server writes do not belong into the installation.
         let own = own_folder();
         config.policies.dir = own.join("policies");
-        config.policies.cache = Some(own.join("compiled"));
+        config.policies.cache = Some(compiled_folder());
         config.profile.dir = own.join("profiles");
     }
     draft
@@ -118,6 +118,11 @@ fn first_in(mut folders: impl Iterator<Item = PathBuf>) -> Option<PathBuf> {
 pub fn own_folder() -> PathBuf {
     let cache = folder_of("XDG_CACHE_HOME", ".cache");
     cache.unwrap_or_else(std::env::temp_dir).join("switchyard")
+}
+
+/// The folder for compiled code that outlives a run.
+pub fn compiled_folder() -> PathBuf {
+    own_folder().join("compiled")
 }
 
 /// The folder in a variable, otherwise one in the user's home.

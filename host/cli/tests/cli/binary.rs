@@ -14,6 +14,9 @@ pub(super) struct Ran {
 pub(super) fn command() -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_switchyard"));
     command.current_dir(root());
+    // Not the user's: the tests compile each policy once.
+    let cache = Path::new(env!("CARGO_TARGET_TMPDIR")).join("cache");
+    command.env("XDG_CACHE_HOME", cache);
     for variable in [
         "COLUMNS",
         "RUST_LOG",

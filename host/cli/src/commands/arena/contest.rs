@@ -26,8 +26,6 @@ pub(super) struct Contest {
     /// By test bed, then by workload.
     pub(super) cells: Vec<ArenaCell>,
     pub(super) seeds: Vec<u64>,
-    /// Keeps the compiled code of the policies.
-    _loader: PolicyLoader,
 }
 
 /// A policy and its instances.
@@ -197,7 +195,6 @@ impl Contest {
             policies,
             workloads,
             seeds: args.seed_list(),
-            _loader: loader,
         })
     }
 

@@ -10,7 +10,7 @@ use switchyard_policy::recording::{Header, PolicyRecord};
 use switchyard_policy::{EngineOptions, Loaded, PolicyEngine, PolicyVersion};
 use switchyard_server::policies::source;
 use switchyard_simulate::named::{FALLBACK, Named};
-use tempfile::TempDir;
+use switchyard_simulate::shipped;
 
 use crate::commands::failure::Failure;
 
@@ -25,8 +25,6 @@ struct Component {
     /// The command line has settings: those of the recording are not used.
     own_settings: bool,
     engine: PolicyEngine,
-    /// Compiled code; every run has its own instance.
-    cache: TempDir,
 }
 
 /// A configured instance.
@@ -63,7 +61,6 @@ impl Challenger {
                 version,
                 own_settings,
                 engine,
-                cache: tempfile::tempdir().map_err(Failure::input)?,
             }),
         })
     }
@@ -83,7 +80,7 @@ impl Challenger {
             return Ok(Ready { policy, record });
         };
         let options = LoaderOptions {
-            cache_dir: Some(component.cache.path().to_owned()),
+            cache_dir: Some(shipped::compiled_folder()),
             limits: header.limits(),
             seed: header.seed,
         };
