@@ -223,7 +223,14 @@ mod tests {
     #[test]
     fn prepared_files_lie_below_target() {
         let workspace = Workspace::load().unwrap();
-        let program = Program::built(&workspace, file!().into()).unwrap();
+        let folder = tempfile::tempdir().unwrap();
+        let (runs, any) = (folder.path().join("runs"), folder.path());
+        let program = Program {
+            workspace: &workspace,
+            file: "switchyard".into(),
+            profile: "dev",
+            kept: Kept::open(runs, &std::env::current_exe().unwrap(), any, any).unwrap(),
+        };
         let prepare = Prepare {
             command: "prepare ramsis".to_owned(),
             args: vec!["--workers".to_owned(), "60".to_owned()],
