@@ -1,10 +1,14 @@
 //! Results of a figure's program.
 
-use std::collections::{BTreeMap, BTreeSet};
+mod run;
+
+use std::collections::BTreeMap;
 
 use anyhow::{Context, Result, bail};
 use serde::{Deserialize, Serialize};
 
+pub(crate) use self::run::Estimate;
+use self::run::{Run, SeedReport};
 use super::sample::Sample;
 
 /// Means by point, policy and metric; the part of `simulate --json` that claims are about.
@@ -29,51 +33,7 @@ struct Scheduling {
     mean_us: f64,
     p50_us: f64,
     p99_us: f64,
-}
-
-#[derive(Clone, Debug, Serialize, Deserialize)]
-struct Run {
-    point: String,
-    policy: String,
-    estimates: BTreeMap<String, Estimate>,
-    /// The values behind them.
-    #[serde(default)]
-    by_seed: BTreeMap<String, Vec<Option<f64>>>,
-    /// The phases of the workload; estimates have their metrics too.
-    #[serde(default, skip_serializing)]
-    phases: Vec<PhaseEstimates>,
-    /// One per seed.
-    #[serde(default)]
-    reports: Vec<SeedReport>,
-}
-
-/// The requests that arrived in one phase.
-#[derive(Clone, Debug, Deserialize)]
-struct PhaseEstimates {
-    estimates: BTreeMap<String, Estimate>,
-}
-
-#[derive(Clone, Debug, Deserialize)]
-struct PhaseReport {
-    summary: BTreeMap<String, serde_json::Value>,
-}
-
-#[derive(Clone, Debug, Serialize, Deserialize)]
-struct SeedReport {
-    #[serde(default, skip_serializing)]
-    phases: Vec<PhaseReport>,
-    /// Answers by variant and exit; estimates have their shares.
-    #[serde(default, skip_serializing)]
-    served: Vec<Served>,
-    /// How often the policy was taken off for its faults.
-    #[serde(default)]
-    taken_off: u64,
-}
-
-#[derive(Clone, Debug, Deserialize)]
-struct Served {
-    exit: String,
-    answered: u64,
+    max_us: f64,
 }
 
 /// Promises of tables; the part of `prepare ramsis --json` that claims are about.
@@ -89,16 +49,14 @@ struct Promise {
     expected_violation_rate: f64,
 }
 
-/// A mean, and half the width of its 95 % confidence interval.
-#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
-pub(crate) struct Estimate {
-    pub(crate) mean: f64,
-    pub(crate) half_width: Option<f64>,
-}
-
 /// Host time of a policy's windows in microseconds: of this machine, and so only in figures that
 /// are [timed](super::figure::Simulate::timed).
-pub(crate) const WINDOW_METRICS: [&str; 3] = ["window_mean_us", "window_p50_us", "window_p99_us"];
+pub(crate) const WINDOW_METRICS: [&str; 4] = [
+    "window_mean_us",
+    "window_p50_us",
+    "window_p99_us",
+    "window_max_us",
+];
 
 // === impl Results ===
 
@@ -120,13 +78,10 @@ impl Results {
             let Some(times) = scheduling.iter().find(is_of) else {
                 continue;
             };
-            let [mean, p50, p99] = WINDOW_METRICS;
-            for (metric, us) in [
-                (mean, times.mean_us),
-                (p50, times.p50_us),
-                (p99, times.p99_us),
-            ] {
-                run.estimates.insert(metric.to_owned(), Estimate::of(us));
+            let times = [times.mean_us, times.p50_us, times.p99_us, times.max_us];
+            for (metric, us) in WINDOW_METRICS.iter().zip(times) {
+                let metric = (*metric).to_owned();
+                run.estimates.insert(metric, Estimate::of(us));
             }
         }
         Ok(Self { runs })
@@ -292,73 +247,6 @@ impl Results {
             format!("no metric `{metric}`, only {}", known.join(", "))
         })?;
         Ok((run, estimate))
-    }
-}
-
-// === impl Run ===
-
-impl Run {
-    /// Adds, as the metric `exit_share_EXIT`, the share of the answers that come from exits of a name.
-    fn add_exit_shares(&mut self) {
-        let served = self.reports.iter().flat_map(|report| &report.served);
-        let exits: BTreeSet<String> = served.map(|served| served.exit.clone()).collect();
-        for exit in exits {
-            let shares: Vec<Option<f64>> = self
-                .reports
-                .iter()
-                .map(|report| report.share(&exit))
-                .collect();
-            let known: Vec<f64> = shares.iter().copied().flatten().collect();
-            if known.is_empty() {
-                continue;
-            }
-            let mean = known.iter().sum::<f64>() / known.len() as f64;
-            let metric = format!("exit_share_{exit}");
-            self.estimates.insert(metric.clone(), Estimate::of(mean));
-            self.by_seed.insert(metric, shares);
-        }
-    }
-}
-
-impl Run {
-    /// Adds the metrics of each phase of the workload, as `METRIC_0`, `METRIC_1` and so on.
-    fn add_phases(&mut self) {
-        for (at, phase) in self.phases.iter().enumerate() {
-            for (metric, &estimate) in &phase.estimates {
-                let of_seed = |report: &SeedReport| {
-                    let value = report.phases.get(at)?.summary.get(metric)?;
-                    value.as_f64()
-                };
-                let values: Vec<Option<f64>> = self.reports.iter().map(of_seed).collect();
-                let name = format!("{metric}_{at}");
-                if values.iter().any(Option::is_some) {
-                    self.by_seed.insert(name.clone(), values);
-                }
-                self.estimates.insert(name, estimate);
-            }
-        }
-    }
-}
-
-// === impl SeedReport ===
-
-impl SeedReport {
-    /// None without answers.
-    fn share(&self, exit: &str) -> Option<f64> {
-        let all: u64 = self.served.iter().map(|served| served.answered).sum();
-        let of_exit = self.served.iter().filter(|served| served.exit == exit);
-        let of_exit: u64 = of_exit.map(|served| served.answered).sum();
-        (all > 0).then(|| of_exit as f64 / all as f64)
-    }
-}
-
-// === impl Estimate ===
-
-impl Estimate {
-    /// Of one measurement.
-    fn of(mean: f64) -> Self {
-        let half_width = None;
-        Self { mean, half_width }
     }
 }
 
