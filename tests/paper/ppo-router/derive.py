@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
 """Writes profile.json, light-10.json for Figure 3 and heavy-33.json for HW-E; README.md says how each number follows.
+Prints the fluid bound of the periodic workload.
 
     python3 tests/paper/ppo-router/derive.py
 """
@@ -25,6 +26,9 @@ LIGHT_US_FIGURE_3 = 10_000
 HEAVY_US_HW_E = 32_500
 # Section 5.2.2; the profile is linear between them.
 BATCHES = [1, 3, 5]
+# Instances of each model, and the periodic workload: requests a second and seconds of each phase (section 5.1).
+INSTANCES = 2
+PHASES = [(180, 27.8), (10, 500)]
 
 
 def latencies(model):
@@ -55,6 +59,18 @@ def profile():
     return cells
 
 
+def fluid_bound(batch):
+    """The largest goodput: each phase fills its heavy instances with batches of a size, and light ones take the rest."""
+    heavy, light = MODELS["heavy"], MODELS["light"]
+    most = INSTANCES * 1e6 * batch / dict(latencies(heavy))[batch]
+    good, all_requests = 0.0, 0.0
+    for rate, seconds in PHASES:
+        on_heavy = min(rate, most)
+        good += seconds * (on_heavy * heavy["accuracy"] + (rate - on_heavy) * light["accuracy"])
+        all_requests += seconds * rate
+    return good / all_requests
+
+
 def line(value):
     return json.dumps(value, separators=(",", ":"))
 
@@ -76,6 +92,8 @@ def text(cells):
 
 def main():
     here = pathlib.Path(__file__).parent
+    for batch in BATCHES:
+        print(f"fluid bound, batches of {batch}: {fluid_bound(batch):.2f} %")
     here.joinpath("profile.json").write_text(text(profile()))
     MODELS["light"]["alone_us"] = LIGHT_US_FIGURE_3
     here.joinpath("light-10.json").write_text(text(profile()))
