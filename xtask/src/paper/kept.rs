@@ -2,13 +2,13 @@
 //! it ended.
 //!
 //! A result is used again only if nothing that it follows from has changed: its command line, the program,
-//! the components of the policies that the line names, the preparations and needed files of its figure, and
-//! every data file of the figures.
+//! the task runner, the components of the policies that the line names, the preparations and needed files of
+//! its figure, and every data file of the figures.
 
-use std::fs;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
+use std::{env, fs};
 
 use anyhow::{Context, Result};
 use serde::de::DeserializeOwned;
@@ -22,7 +22,7 @@ pub(super) struct Kept {
     folder: PathBuf,
     /// Components by the names of their policies.
     policies: Vec<(String, u64)>,
-    /// Of the program and of the data files.
+    /// Of both programs and of the data files.
     base: u64,
 }
 
@@ -48,6 +48,8 @@ impl Kept {
     ) -> Result<Self> {
         let mut base = DefaultHasher::new();
         changed(program)?.hash(&mut base);
+        // It reads the program's output.
+        changed(&env::current_exe()?)?.hash(&mut base);
         for file in files::below(data, |extension| {
             matches!(extension, "toml" | "json" | "csv")
         })? {
