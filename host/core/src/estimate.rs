@@ -3,6 +3,9 @@
 //! A profile is measured once; clients that share the cores make batches slower later. For each kind
 //! of worker, and each series of batches on it, this keeps the ratios of the last batches. Their
 //! quantile at the profile's percentile is the *slowdown* by which predictions are multiplied.
+//!
+//! The slowdown of a kind holds for batches of any length. A single short one says nothing about those: an
+//! interruption that multiplies its time hardly delays a long one. So short ones count together.
 
 use std::collections::BTreeMap;
 
@@ -21,6 +24,9 @@ const LEAST: usize = 8;
 
 /// Ratios older than this do not count: the cause of the slowdown may be gone.
 const MEMORY: Micros = Micros::from_millis(5_000);
+
+/// Batches of a kind count together until they take this long by the profile.
+const SPAN: Micros = Micros::from_millis(1);
 
 /// A slowdown changes once the quantile has moved by more than one part in this many.
 const HYSTERESIS: u32 = 8;
@@ -55,8 +61,18 @@ pub(crate) struct Estimates {
     /// Off: every slowdown is 1.
     follows: bool,
     percentile: f64,
-    kinds: Vec<Ratios>,
+    kinds: Vec<KindRatios>,
     series: BTreeMap<BatchSeries, Ratios>,
+}
+
+/// The last ratios of one kind of workers.
+#[derive(Clone, Debug, Default)]
+struct KindRatios {
+    ratios: Ratios,
+    /// Times of the batches since the last ratio, which have not taken [`SPAN`] yet, and of the first of them.
+    profiled: Micros,
+    observed: Micros,
+    since: Time,
 }
 
 /// The last ratios of one series.
@@ -108,7 +124,7 @@ impl Estimates {
         Self {
             follows,
             percentile,
-            kinds: vec![Ratios::default(); kinds],
+            kinds: vec![KindRatios::default(); kinds],
             series: BTreeMap::new(),
         }
     }
@@ -127,8 +143,8 @@ impl Estimates {
         let Some(kind) = self.kinds.get_mut(series.kind.index()) else {
             return;
         };
+        kind.add(now, (profiled, observed), self.percentile);
         let ratio = Slowdown::between(profiled, observed);
-        kind.add(now, ratio, self.percentile);
         let ratios = self.series.entry(series.class()).or_default();
         ratios.add(now, ratio, self.percentile);
     }
@@ -136,13 +152,13 @@ impl Estimates {
     /// The slowdowns of all kinds of workers; empty while predictions keep to the profile.
     pub(crate) fn by_kind(&self, now: Time) -> impl Iterator<Item = Slowdown> {
         let kinds = self.kinds.iter().filter(|_| self.follows);
-        kinds.map(move |ratios| ratios.at(now))
+        kinds.map(move |kind| kind.ratios.at(now))
     }
 
     /// The slowdown of all batches on a kind of worker.
     pub(crate) fn of_kind(&self, now: Time, kind: KindId) -> Slowdown {
-        let ratios = self.kinds.get(kind.index());
-        ratios.map_or(Slowdown::NONE, |ratios| ratios.at(now))
+        let kind = self.kinds.get(kind.index());
+        kind.map_or(Slowdown::NONE, |kind| kind.ratios.at(now))
     }
 
     /// The slowdown of a series; that of its kind while few of its batches ran lately.
@@ -198,6 +214,24 @@ impl BatchSeries {
     }
 }
 
+// === impl KindRatios ===
+
+impl KindRatios {
+    fn add(&mut self, now: Time, (profiled, observed): (Micros, Micros), percentile: f64) {
+        if self.profiled == Micros::ZERO || now.since(self.since) > MEMORY {
+            (self.profiled, self.observed, self.since) = (Micros::ZERO, Micros::ZERO, now);
+        }
+        self.profiled += profiled;
+        self.observed += observed;
+        if self.profiled < SPAN {
+            return;
+        }
+        let ratio = Slowdown::between(self.profiled, self.observed);
+        (self.profiled, self.observed) = (Micros::ZERO, Micros::ZERO);
+        self.ratios.add(now, ratio, percentile);
+    }
+}
+
 // === impl Ratios ===
 
 impl Default for Ratios {
@@ -215,8 +249,7 @@ impl Default for Ratios {
 impl Ratios {
     fn add(&mut self, now: Time, ratio: Slowdown, percentile: f64) {
         if self.is_stale(now) {
-            self.len = 0;
-            self.next = 0;
+            *self = Self::default();
         }
         self.kept[self.next] = (now, ratio);
         self.next = (self.next + 1) % KEPT;
@@ -338,6 +371,29 @@ mod tests {
         observed(&mut estimates, 0, 10, 1_000_000);
         assert_eq!(estimates.of_series(at(10), SERIES), SLOWDOWN_MAX);
         assert_eq!(estimates.of_series(at(5_011), SERIES), Slowdown::NONE);
+    }
+
+    #[test]
+    fn a_forgotten_slowdown_does_not_come_back_with_the_next_batch() {
+        let mut estimates = Estimates::new(true, 0.95, 1);
+        observed(&mut estimates, 0, 10, 8_000);
+        observed(&mut estimates, 6_000, 1, 1_000);
+        assert_eq!(estimates.of_series(at(6_000), SERIES), Slowdown::NONE);
+        assert_eq!(estimates.of_kind(at(6_000), KindId(0)), Slowdown::NONE);
+    }
+
+    #[test]
+    fn interruptions_of_short_batches_do_not_multiply_the_time_of_long_ones() {
+        let mut estimates = Estimates::new(true, 0.95, 1);
+        for i in 0..1_000 {
+            let observed = Micros(if i % 10 == 0 { 325 } else { 25 });
+            estimates.observe(at(i), SERIES, Micros(25), observed);
+        }
+        let now = at(1_000);
+        assert_eq!(estimates.of_series(now, SERIES), SLOWDOWN_MAX);
+        // 550 us for 250.
+        let slowdown = estimates.of_kind(now, KindId(0)).ratio();
+        assert!((slowdown - 2.2).abs() < 0.01, "{slowdown}");
     }
 
     #[test]

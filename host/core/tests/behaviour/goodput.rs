@@ -283,6 +283,43 @@ fn admission_follows_batches_that_take_longer() {
     assert!(!driver.replies.contains_key(&RequestId(43)));
 }
 
+#[test]
+fn an_app_is_served_again_after_batches_of_another_one_were_slow() {
+    let slowdown = |launch: &Launch| match launch.variant {
+        VariantId(0) => 8.0,
+        _ => 1.0,
+    };
+    let mut driver = following_driver(Late::Shed, slowdown);
+    driver.give(install("policy", serve_on_small));
+    for id in 1..=40 {
+        driver.arrive(request(id, 0, driver.now, 20_000));
+        driver.advance_to(driver.now + Micros(10_000));
+    }
+    // This policy serves only requests that can be in time at the slowdown that it is shown.
+    driver.give(install("careful", |window, plan| {
+        let takes = 3_000.0 * window.slowdown[0].ratio();
+        let is_hopeless = |deadline: &u64| window.now + Micros(takes as u64) > Time(*deadline);
+        if !window.requests.deadline.first().is_some_and(is_hopeless) {
+            serve_on_small(window, plan);
+        }
+    }));
+    let mut later = Vec::new();
+    for id in 100..1_100 {
+        driver.advance_to(Time(id * 20_000));
+        driver.arrive(request(id, 1, driver.now, 20_000));
+        if driver.now > Time(8_000_000) {
+            later.push(id);
+        }
+    }
+    driver.drain();
+    let in_time = later.iter().filter(|&&id| {
+        let outcome = &driver.replies[&RequestId(id)].outcome;
+        matches!(outcome, Outcome::Answered { in_time: true, .. })
+    });
+    let share = in_time.count() as f64 / later.len() as f64;
+    assert!(share > 0.99, "{share}");
+}
+
 /// The share of costly requests that are answered in time in the last 10 of 30 seconds, next to short
 /// ones. They take 6 ms by the profile.
 fn share_of_costly(slowdown: fn(&Launch) -> f64, short_gap_us: u64, slack_us: u64) -> f64 {
