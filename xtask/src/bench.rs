@@ -45,8 +45,9 @@ pub(crate) struct BenchArgs {
 }
 
 /// In the order of the page.
-const BENCHES: [&str; 15] = [
+const BENCHES: [&str; 16] = [
     "race",
+    "rivals",
     "grpc",
     "traces",
     "footprint",

@@ -60,8 +60,10 @@ impl Drop for Onnx {
 }
 
 /// The interpreter of a virtual environment with onnxruntime, which is made once.
-fn python() -> Result<PathBuf> {
-    let venv = Path::new(env!("CARGO_MANIFEST_DIR")).join("../target/engines/venv");
+pub(crate) fn python() -> Result<PathBuf> {
+    let crates = Path::new(env!("CARGO_MANIFEST_DIR")).ancestors();
+    let workspace = crates.into_iter().find(|it| it.join("Cargo.lock").exists());
+    let venv = workspace.ok_or("no workspace")?.join("target/engines/venv");
     let python = venv.join("bin/python");
     let works = |python: &Path| {
         let import = ["-c", "import numpy, onnx, onnxruntime"];

@@ -63,18 +63,25 @@ impl Process {
 impl Drop for Process {
     /// Asked first: a server of several processes ends the others and cleans up after itself.
     fn drop(&mut self) {
+        let tree = self.tree();
         // Errors, here and below, mean that it has ended.
         let _ = kill_process(Pid::from_child(&self.0), Signal::TERM);
         let began = Instant::now();
         while !self.has_ended() {
             if began.elapsed() > STOP_MAX {
-                for pid in self.tree() {
-                    let pid = i32::try_from(pid).ok().and_then(Pid::from_raw);
-                    let _ = pid.map(|pid| kill_process(pid, Signal::KILL));
-                }
+                kill(self.tree());
             }
             std::thread::sleep(Duration::from_millis(10));
         }
+        // litserve leaves its workers behind.
+        kill(tree);
+    }
+}
+
+fn kill(processes: Vec<u32>) {
+    for pid in processes {
+        let pid = i32::try_from(pid).ok().and_then(Pid::from_raw);
+        let _ = pid.map(|pid| kill_process(pid, Signal::KILL));
     }
 }
 
