@@ -59,9 +59,10 @@ pub(crate) fn busy(target: Target, model: Model, connections: usize, time: Durat
                 let answer = connection.ask(turn.next().unwrap(), None).unwrap();
                 let said = || String::from_utf8_lossy(&answer.body).into_owned();
                 assert!(answer.is_ok, "{}: {}", model.name(), said());
-                // An answer past the end is of another load.
-                if began.elapsed() < time {
-                    latencies.push(sent.elapsed().as_secs_f64() * 1e3);
+                // The load is smaller after the end.
+                let ended = began.elapsed();
+                if ended < time {
+                    latencies.push((sent.elapsed().as_secs_f64() * 1e3, ended));
                 }
             }
             latencies
@@ -71,11 +72,14 @@ pub(crate) fn busy(target: Target, model: Model, connections: usize, time: Durat
     let answers = clients
         .into_iter()
         .flat_map(|client| client.join().unwrap());
-    let mut latencies: Vec<f64> = answers.collect();
+    let answers: Vec<(f64, Duration)> = answers.collect();
+    // Up to the last answer: at the end a batch may be half done.
+    let until = answers.iter().map(|answer| answer.1).max();
+    let mut latencies: Vec<f64> = answers.iter().map(|answer| answer.0).collect();
     latencies.sort_by(f64::total_cmp);
     let p99 = latencies.get(latencies.len() * 99 / 100);
     Busy {
-        per_s: latencies.len() as f64 / time.as_secs_f64(),
+        per_s: latencies.len() as f64 / until.unwrap_or(time).as_secs_f64(),
         p99_ms: p99.copied().unwrap_or(f64::NAN),
     }
 }

@@ -1,6 +1,6 @@
 //! The contenders as processes, all on the same core.
 
-use std::net::{TcpListener, TcpStream};
+use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
@@ -246,7 +246,7 @@ fn free_ports(count: u16) -> u16 {
         let port = first.local_addr().unwrap().port();
         let is_free = |more| {
             let next = port.checked_add(more);
-            next.is_some_and(|port| TcpStream::connect(("127.0.0.1", port)).is_err())
+            next.is_some_and(|port| TcpListener::bind(("127.0.0.1", port)).is_ok())
         };
         if (1..count).all(is_free) {
             return port;

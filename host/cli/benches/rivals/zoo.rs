@@ -35,6 +35,7 @@ stages = 1
 
 [architecture]
 kind = "onnx"
+task = "tensors"
 
 [[exits]]
 name = "final"
