@@ -29,7 +29,7 @@ impl Connection {
     }
 
     /// Sends a request and waits for its answer; with `patience` not for longer. After an error the connection is
-    /// a new one, so that the server may see that nobody waits.
+    /// a new one, so that the server may see that the client has left.
     pub(crate) fn ask(&mut self, request: &[u8], patience: Option<Duration>) -> io::Result<Answer> {
         let answer = self.try_ask(request, patience);
         if answer.is_err() {

@@ -19,7 +19,7 @@ use tokio::net::TcpListener;
 use super::model::Model;
 use super::request::JSON_LENGTH;
 
-/// A graph on one thread; the server has one core, so that nobody waits for the lock.
+/// A graph on one thread; the server has one core, so that the lock is always free.
 struct Graph(Mutex<Session>);
 
 #[derive(Deserialize)]
