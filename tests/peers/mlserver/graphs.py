@@ -1,7 +1,7 @@
 """mlserver with onnxruntime: `python graphs.py PORT GRAPHS`.
 
 Needs `serve.py`'s environment, and onnxruntime in it. Tensors come in base64: mlserver has no binary
-tensor data, and takes a second for an image in JSON. Texts of different lengths cannot be in one of its batches.
+tensor data. Texts of different lengths cannot be in one of its batches.
 """
 
 import asyncio

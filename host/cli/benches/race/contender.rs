@@ -2,12 +2,13 @@
 
 mod process;
 
-use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::net::{SocketAddr, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
 
 use process::Process;
+pub(crate) use process::free_ports;
 
 use super::model::{APP, NAMES, Names};
 
@@ -138,21 +139,6 @@ fn components(variable: &str, folder: &str) -> PathBuf {
 /// A port without a listener.
 fn free_port() -> u16 {
     free_ports(1)
-}
-
-/// The first of `count` consecutive ports without a listener.
-pub(crate) fn free_ports(count: u16) -> u16 {
-    loop {
-        let first = TcpListener::bind("127.0.0.1:0").unwrap();
-        let port = first.local_addr().unwrap().port();
-        let is_free = |more| {
-            let next = port.checked_add(more);
-            next.is_some_and(|port| TcpListener::bind(("127.0.0.1", port)).is_ok())
-        };
-        if (1..count).all(is_free) {
-            return port;
-        }
-    }
 }
 
 // === impl ServerOptions ===

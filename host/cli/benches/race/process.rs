@@ -1,5 +1,6 @@
 //! A contender's processes: a peer may be a tree of them, Triton is four.
 
+use std::net::TcpListener;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
@@ -109,4 +110,19 @@ fn resident_bytes(pid: u32) -> Option<u64> {
     let line = status.lines().find(|line| line.starts_with("VmRSS:"))?;
     let kib = line.split_whitespace().nth(1)?;
     Some(kib.parse::<u64>().ok()? * 1_024)
+}
+
+/// The first of `count` consecutive ports without a listener.
+pub(crate) fn free_ports(count: u16) -> u16 {
+    loop {
+        let first = TcpListener::bind("127.0.0.1:0").unwrap();
+        let port = first.local_addr().unwrap().port();
+        let is_free = |more| {
+            let next = port.checked_add(more);
+            next.is_some_and(|port| TcpListener::bind(("127.0.0.1", port)).is_ok())
+        };
+        if (1..count).all(is_free) {
+            return port;
+        }
+    }
 }

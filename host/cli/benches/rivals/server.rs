@@ -1,6 +1,5 @@
 //! The contenders as processes, all on the same core.
 
-use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
@@ -8,7 +7,7 @@ use std::time::{Duration, Instant};
 use super::connection::Connection;
 use super::load::Target;
 use super::model::Model;
-use super::process::Process;
+use super::process::{Process, free_ports};
 use super::request::{Dialect, numbers};
 
 /// For a server to load its models and, here, to measure them.
@@ -237,19 +236,4 @@ fn library_folder(peer: &str) -> String {
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
-}
-
-/// The first of `count` consecutive ports without a listener.
-fn free_ports(count: u16) -> u16 {
-    loop {
-        let first = TcpListener::bind("127.0.0.1:0").unwrap();
-        let port = first.local_addr().unwrap().port();
-        let is_free = |more| {
-            let next = port.checked_add(more);
-            next.is_some_and(|port| TcpListener::bind(("127.0.0.1", port)).is_ok())
-        };
-        if (1..count).all(is_free) {
-            return port;
-        }
-    }
 }
