@@ -83,6 +83,8 @@ pub enum Rejection {
     NoWorker,
     /// The requests ahead of it leave no time for it.
     Overloaded,
+    /// Its app asks for more than its fair share of the workers, and has its short queue full.
+    AboveShare,
     /// Even the fastest variant on an idle worker takes longer than its deadline allows.
     DeadlineTooShort,
     /// The scheduler is shutting down.
@@ -104,7 +106,7 @@ pub enum DroppedFrom {
 
 impl Outcome {
     /// All names in metrics.
-    pub const LABELS: [&str; 15] = [
+    pub const LABELS: [&str; 16] = [
         "in_time",
         "late",
         "short_circuit",
@@ -113,6 +115,7 @@ impl Outcome {
         "rejected_by_policy",
         "no_worker",
         "overloaded",
+        "above_share",
         "deadline_too_short",
         "draining",
         "dropped_pending",
@@ -133,6 +136,7 @@ impl Outcome {
             Self::Rejected(Rejection::ByPolicy) => "rejected_by_policy",
             Self::Rejected(Rejection::NoWorker) => "no_worker",
             Self::Rejected(Rejection::Overloaded) => "overloaded",
+            Self::Rejected(Rejection::AboveShare) => "above_share",
             Self::Rejected(Rejection::DeadlineTooShort) => "deadline_too_short",
             Self::Rejected(Rejection::Draining) => "draining",
             Self::Dropped(DroppedFrom::Pending) => "dropped_pending",
@@ -156,6 +160,7 @@ mod tests {
             Rejection::ByPolicy,
             Rejection::NoWorker,
             Rejection::Overloaded,
+            Rejection::AboveShare,
             Rejection::DeadlineTooShort,
             Rejection::Draining,
         ];

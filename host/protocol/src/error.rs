@@ -176,6 +176,15 @@ pub enum InferError {
         /// Seconds after which the client may try again.
         retry_after_s: u32,
     },
+    /// The app asks for more than its fair share of the workers, and its short queue is full. HTTP 429.
+    #[error(
+        "above share: the app asks for more than its fair share of the workers, and its queue is \
+         full; ask less often, or add workers"
+    )]
+    AboveShare {
+        /// Seconds after which the client may try again.
+        retry_after_s: u32,
+    },
     /// No variant is fast enough for the deadline, even on an idle worker. HTTP 504.
     #[error(
         "deadline too short: even the fastest variant takes longer on an idle worker; \
@@ -269,9 +278,10 @@ impl InferError {
     /// The HTTP status of the answer.
     pub const fn status(&self) -> StatusCode {
         match self {
-            Self::QueueFull { .. } | Self::Overloaded { .. } | Self::RefusedByPolicy { .. } => {
-                StatusCode::TOO_MANY_REQUESTS
-            }
+            Self::QueueFull { .. }
+            | Self::Overloaded { .. }
+            | Self::AboveShare { .. }
+            | Self::RefusedByPolicy { .. } => StatusCode::TOO_MANY_REQUESTS,
             Self::NotReady(_) | Self::Draining => StatusCode::SERVICE_UNAVAILABLE,
             Self::DeadlineDropped { .. } | Self::DeadlineTooShort => StatusCode::GATEWAY_TIMEOUT,
             Self::Failed(_) => StatusCode::INTERNAL_SERVER_ERROR,
@@ -288,6 +298,7 @@ impl InferError {
             Self::Draining => "draining",
             Self::RefusedByPolicy { .. } => "rejected_by_policy",
             Self::Overloaded { .. } => "overloaded",
+            Self::AboveShare { .. } => "above_share",
             Self::DeadlineTooShort => "deadline_too_short",
             Self::DeadlineDropped { .. } => "dropped",
             Self::Failed(_) => "failed",
@@ -347,7 +358,8 @@ impl RequestFailure {
             Self::Infer {
                 error:
                     InferError::QueueFull { retry_after_s, .. }
-                    | InferError::Overloaded { retry_after_s },
+                    | InferError::Overloaded { retry_after_s }
+                    | InferError::AboveShare { retry_after_s },
                 ..
             }
             | Self::Protocol(ProtocolError::Busy { retry_after_s, .. }) => Some(*retry_after_s),

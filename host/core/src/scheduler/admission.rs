@@ -70,7 +70,7 @@ impl Scheduler {
                 until: now + LOAD_WINDOW,
                 batch: outlook.usual,
             });
-            return Some(Rejection::Overloaded);
+            return Some(Rejection::AboveShare);
         }
         let time_left = deadline.since(outlook.start + outlook.fastest);
         let places = self.served_within(now, app, time_left);

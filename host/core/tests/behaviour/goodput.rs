@@ -207,6 +207,11 @@ fn an_app_that_floods_leaves_the_others_their_share() {
     });
     let share = in_time.count() as f64 / f64::from(asked);
     assert!(share > 0.9, "{share}");
+    // The reason names the app that is at fault, and that one only.
+    let above = Outcome::Rejected(Rejection::AboveShare);
+    let refused = |id: &u64| driver.replies[&RequestId(*id)].outcome == above;
+    assert!((1..=id).filter(refused).count() > 1_000);
+    assert!(!second.iter().any(refused));
 }
 
 #[test]

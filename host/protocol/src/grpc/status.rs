@@ -101,6 +101,7 @@ const fn infer_code(error: &InferError) -> Code {
     match error {
         InferError::QueueFull { .. }
         | InferError::Overloaded { .. }
+        | InferError::AboveShare { .. }
         | InferError::RefusedByPolicy { .. } => Code::ResourceExhausted,
         InferError::NotReady(_) | InferError::Draining => Code::Unavailable,
         InferError::DeadlineDropped { .. } | InferError::DeadlineTooShort => Code::DeadlineExceeded,

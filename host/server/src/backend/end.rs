@@ -80,6 +80,9 @@ pub(super) fn error(app: &str, error: &CallError) -> InferError {
         Outcome::Rejected(Rejection::Overloaded) => InferError::Overloaded {
             retry_after_s: RETRY_AFTER_S,
         },
+        Outcome::Rejected(Rejection::AboveShare) => InferError::AboveShare {
+            retry_after_s: RETRY_AFTER_S,
+        },
         Outcome::Rejected(Rejection::DeadlineTooShort) => InferError::DeadlineTooShort,
         Outcome::Rejected(Rejection::ByPolicy) => InferError::RefusedByPolicy {
             policy: error
@@ -157,6 +160,8 @@ mod tests {
         let rejected = |why| ended(Outcome::Rejected(why), None);
         let later = InferError::Overloaded { retry_after_s: 1 };
         assert_eq!(rejected(Rejection::Overloaded), later);
+        let above = InferError::AboveShare { retry_after_s: 1 };
+        assert_eq!(rejected(Rejection::AboveShare), above);
         assert_eq!(
             rejected(Rejection::DeadlineTooShort),
             InferError::DeadlineTooShort

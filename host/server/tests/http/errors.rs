@@ -246,6 +246,12 @@ async fn failures_of_the_backend_have_their_statuses() {
             "deadline too short: even the fastest variant takes longer on an idle worker; allow \
              more time with the parameter timeout, in microseconds",
         ),
+        (
+            8,
+            429,
+            "above share: the app asks for more than its fair share of the workers, and its queue \
+             is full; ask less often, or add workers",
+        ),
     ] {
         let body = ONE_ROW.replacen(
             '{',
@@ -261,7 +267,7 @@ async fn failures_of_the_backend_have_their_statuses() {
             (status, message)
         );
         let retry_after = answer.header("retry-after");
-        assert_eq!(retry_after, [1, 6].contains(&priority).then_some("2"));
+        assert_eq!(retry_after, [1, 6, 8].contains(&priority).then_some("2"));
     }
     assert!(server.backend.refused.lock().unwrap().is_empty());
 }

@@ -227,6 +227,7 @@ impl Backend for FakeBackend {
             (FAILING, 4) => return Err(InferError::DeadlineDropped { waited_us: 1500 }),
             (FAILING, 6) => return Err(InferError::Overloaded { retry_after_s: 2 }),
             (FAILING, 7) => return Err(InferError::DeadlineTooShort),
+            (FAILING, 8) => return Err(InferError::AboveShare { retry_after_s: 2 }),
             (FAILING, _) => return Err(InferError::Failed("worker cpu0 stopped".to_owned())),
             _ => {}
         }

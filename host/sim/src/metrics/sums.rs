@@ -114,7 +114,10 @@ impl RequestSums {
     pub(super) fn unanswered(&mut self, outcome: &Outcome) {
         let count = match outcome {
             Outcome::Rejected(
-                Rejection::PendingFull | Rejection::LaneFull | Rejection::Overloaded,
+                Rejection::PendingFull
+                | Rejection::LaneFull
+                | Rejection::Overloaded
+                | Rejection::AboveShare,
             ) => &mut self.queue_full,
             Outcome::Rejected(_) => &mut self.rejected,
             Outcome::Dropped(_) => &mut self.dropped,

@@ -4,6 +4,7 @@
 const CAUSES = [
   ["late answers", ["late", "short_circuit_late"]],
   ["shed past capacity", ["overloaded"]],
+  ["above the app's share", ["above_share"]],
   ["queue full", ["queue_full"]],
   ["no worker", ["no_worker"]],
   ["dropped past the deadline", ["dropped_pending", "dropped_queued", "dropped_between_stages"]],
