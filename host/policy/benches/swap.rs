@@ -1,5 +1,6 @@
 //! From the file of a shipped policy to one that may serve: in baseline code, in optimised code, and compiled
-//! before. And the price of baseline code: a window of 64 requests in both.
+//! before. And the price of baseline code: a window of 64 requests in both. Loading reads all artifacts of a
+//! policy once, to tell versions apart; `files` counts them.
 //!
 //! Needs `cargo xtask plugins`. The compiling threads are those of a server: all cores but one.
 
@@ -46,10 +47,14 @@ fn main() {
     };
     let engine = PolicyEngine::live(&EngineOptions::default()).unwrap();
     println!(
-        "           |     | baseline code      | optimised code     | compiled | window of 64"
+        "           |     |       | baseline code      | optimised code     | compiled | window of 64"
     );
-    println!("policy     | KiB | compile |  ready ms | compile |  ready ms | ready ms | slower by");
-    println!("---------- | --- | ------- | --------- | ------- | --------- | -------- | ---------");
+    println!(
+        "policy     | KiB | files | compile |  ready ms | compile |  ready ms | ready ms | slower by"
+    );
+    println!(
+        "---------- | --- | ----- | ------- | --------- | ------- | --------- | -------- | ---------"
+    );
     for file in shipped() {
         println!("{}", Bench::new(&engine, &file).row(&file, turns));
     }
@@ -65,6 +70,19 @@ fn shipped() -> Vec<PathBuf> {
         .collect();
     files.sort();
     files
+}
+
+/// Files of a folder and of those in it; none without the folder.
+fn files_in(folder: &Path) -> usize {
+    let Ok(entries) = fs::read_dir(folder) else {
+        return 0;
+    };
+    let paths = entries.map(|entry| entry.unwrap().path());
+    let counts = paths.map(|path| match path.is_dir() {
+        true => files_in(&path),
+        false => 1,
+    });
+    counts.sum()
 }
 
 impl Bench {
@@ -118,9 +136,10 @@ impl Bench {
         let is_baseline = |(_, loaded): &(f64, Loaded)| loaded.report.code == CodeTier::Baseline;
         assert!(baseline.iter().all(is_baseline), "no baseline code here");
         format!(
-            "{:10} | {:3} | {:7.1} | {:9.1} | {:7.1} | {:9.1} | {:8.1} | {:9.2}",
+            "{:10} | {:3} | {:5} | {:7.1} | {:9.1} | {:7.1} | {:9.1} | {:8.1} | {:9.2}",
             file.file_stem().unwrap().to_string_lossy(),
             fs::metadata(file).unwrap().len() / 1024,
+            files_in(&file.with_extension("")),
             compile(&baseline),
             ready(&baseline),
             compile(&optimised),

@@ -79,8 +79,13 @@ fn rows(contenders: &[(&str, Vec<Turn>)], label: &str, of: impl Fn(&Turn) -> [Ra
             format!("{share:.1} % | {:.1}", at(turns, load, |rate| rate.per_s))
         });
         let bound = at(&contenders[0].1, 1, |rate| rate.per_s);
-        let ratio = at(turns, 1, |rate| rate.per_s) / bound;
-        println!("| {label} | {name} | {} | {ratio:.2} |", cells.join(" | "));
+        let per_s = at(turns, 1, |rate| rate.per_s);
+        // Nothing of the bound's may be in time.
+        let ratio = match bound > 0.0 {
+            true => format!("{:.2}", per_s / bound),
+            false => "-".to_owned(),
+        };
+        println!("| {label} | {name} | {} | {ratio} |", cells.join(" | "));
     }
 }
 
