@@ -2,6 +2,8 @@
 
 use switchyard_sdk::PlanBuilder;
 
+use crate::job::{LOST_MAX, LostJob};
+use crate::menu::Menu;
 use crate::slot::Slot;
 use crate::yard::Yard;
 
@@ -39,39 +41,89 @@ pub(crate) fn answer(yard: &mut Yard<'_>, plan: &mut PlanBuilder, now_us: u64) {
     }
 }
 
-/// Serves the app with the oldest request that no batch gains anything for, on the first of these slots
-/// that can. The batch takes at most a quarter of the time that arrivals have, so that it makes none of
-/// them late.
-pub(crate) fn lost(yard: &Yard<'_>, slots: &[usize], plan: &mut PlanBuilder) {
-    let mut ways = slots.iter().map(|&slot| &yard.slots[slot]);
-    let Some((state, app, choice)) = ways.find_map(|slot| {
-        let (app, choice) = oldest_lost(yard, slot)?;
-        Some((slot, app, choice))
-    }) else {
-        return;
-    };
-    let arriving = yard
-        .arrivals
-        .iter()
-        .filter(|arrivals| arrivals.per_us > 0.0);
-    let allowed_us = arriving.map(|arrivals| arrivals.allowed_us);
-    let within_us = allowed_us.fold(f64::INFINITY, f64::min) / 4.0;
-    let (queue, choice) = (&yard.jobs.lost[app], &yard.menus[app].choices[choice]);
-    let sizes = 1..=queue.len().min(state.batch_max(choice));
-    let size = sizes.take_while(|&size| size == 1 || state.time_us(choice, size) <= within_us);
-    let batch = queue.iter().take(size.last().unwrap_or(1));
-    plan.run(state.worker, choice.variant)
-        .exit(choice.exit)
-        .because("lost")
-        .requests(batch.map(|&(_, id)| id));
+/// The requests that no batch gains anything for: by app, earliest deadline first.
+#[derive(Debug)]
+pub(crate) struct Lost(Vec<Vec<LostJob>>);
+
+impl Lost {
+    /// Those that are lost on every worker, and those that no worker, as it stands now, serves to any gain: a
+    /// slowdown, a load or a least quality leaves them too little time.
+    pub(crate) fn of(yard: &Yard<'_>, now_us: u64) -> Self {
+        let mut lost = yard.jobs.lost.clone();
+        for (app, lost) in lost.iter_mut().enumerate() {
+            let waiting = yard.queue(app).iter().filter(|&&at| !yard.taken[at]);
+            for job in waiting.filter(|&&at| !gains(yard, at)).take(LOST_MAX) {
+                let job = &yard.jobs.list[*job];
+                lost.push(LostJob {
+                    deadline_us: (now_us as f64 + job.left_us) as u64,
+                    id: job.id,
+                    allows: job.allows,
+                });
+            }
+            lost.sort_unstable();
+        }
+        Self(lost)
+    }
+
+    /// Until when they wait for a worker that has nothing better to wait for; none: none is lost.
+    pub(crate) fn until_us(&self, menus: &[Menu]) -> Option<u64> {
+        let queues = self.0.iter().zip(menus);
+        let until_us = queues.filter_map(|(queue, menu)| {
+            let deadline_us = queue.first()?.deadline_us;
+            Some(deadline_us + (menu.slo_us / 2.0) as u64)
+        });
+        until_us.min()
+    }
+
+    /// Serves the app with the oldest one on the first of these slots that can. The batch takes at most a
+    /// quarter of the time that arrivals have, so that it makes none of them late.
+    pub(crate) fn serve(&self, yard: &Yard<'_>, slots: &[usize], plan: &mut PlanBuilder) {
+        let mut ways = slots.iter().map(|&slot| &yard.slots[slot]);
+        let Some((state, app, choice)) = ways.find_map(|slot| {
+            let (app, choice) = self.oldest(yard, slot)?;
+            Some((slot, app, choice))
+        }) else {
+            return;
+        };
+        let arriving = yard
+            .arrivals
+            .iter()
+            .filter(|arrivals| arrivals.per_us > 0.0);
+        let allowed_us = arriving.map(|arrivals| arrivals.allowed_us);
+        let within_us = allowed_us.fold(f64::INFINITY, f64::min) / 4.0;
+        let accept = |job: &&LostJob| job.allows & (1 << choice) != 0;
+        let queue = self.0[app].iter().filter(accept);
+        let choice = &yard.menus[app].choices[choice];
+        let sizes = 1..=queue.clone().count().min(state.batch_max(choice));
+        let size = sizes.take_while(|&size| size == 1 || state.time_us(choice, size) <= within_us);
+        let batch = queue.take(size.last().unwrap_or(1));
+        plan.run(state.worker, choice.variant)
+            .exit(choice.exit)
+            .because("lost")
+            .requests(batch.map(|job| job.id));
+    }
+
+    /// The app with the oldest one that a slot can serve, and its fastest choice there.
+    fn oldest(&self, yard: &Yard<'_>, slot: &Slot) -> Option<(usize, usize)> {
+        let queues = self.0.iter().enumerate();
+        let oldest = queues.filter_map(|(app, queue)| {
+            let first = queue.first()?;
+            let fastest = slot.fastest(&yard.menus[app], 1, first.allows);
+            Some((first.deadline_us, app, fastest?.0))
+        });
+        oldest.min().map(|(_, app, choice)| (app, choice))
+    }
 }
 
-/// The app with the oldest lost request that a slot can serve, and its fastest choice there.
-fn oldest_lost(yard: &Yard<'_>, slot: &Slot) -> Option<(usize, usize)> {
-    let queues = yard.jobs.lost.iter().enumerate();
-    let oldest = queues.filter_map(|(app, queue)| {
-        let fastest = slot.fastest(&yard.menus[app], 1, u64::MAX);
-        Some((queue.first()?.0, app, fastest?.0))
-    });
-    oldest.min().map(|(_, app, choice)| (app, choice))
+/// Whether a worker, once it is free, serves a job to any gain.
+fn gains(yard: &Yard<'_>, at: usize) -> bool {
+    let menu = &yard.menus[yard.jobs.list[at].app];
+    let mut slots = yard.slots.iter();
+    slots.any(|slot| {
+        let mut choices = menu.choices.iter().enumerate();
+        choices.any(|(choice, of)| {
+            let end_us = slot.free_us + slot.time_us(of, 1);
+            yard.jobs.gain(at, menu, choice, end_us) > 0.0
+        })
+    })
 }

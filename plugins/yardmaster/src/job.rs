@@ -7,7 +7,7 @@ use switchyard_sdk::{RequestId, RequestRef, Window};
 use crate::menu::Menu;
 
 /// Lost requests of an app that are looked at: a batch of them at most.
-const LOST_MAX: usize = 32;
+pub(crate) const LOST_MAX: usize = 32;
 
 /// One pending request that has run no stage.
 #[derive(Clone, Debug)]
@@ -29,6 +29,15 @@ pub(crate) struct Job {
     accuracies: usize,
 }
 
+/// A request that no batch gains anything for, by its deadline.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct LostJob {
+    pub(crate) deadline_us: u64,
+    pub(crate) id: RequestId,
+    /// Choices that reach its least quality, as bits.
+    pub(crate) allows: u64,
+}
+
 /// The jobs of a window, and the queue of each app, earliest deadline first. Buffers are kept between
 /// windows.
 #[derive(Debug, Default)]
@@ -36,8 +45,8 @@ pub(crate) struct Jobs {
     pub(crate) list: Vec<Job>,
     accuracies: Vec<f64>,
     pub(crate) queues: Vec<Vec<usize>>,
-    /// Per app, deadlines and ids of the oldest requests that no choice can answer with utility.
-    pub(crate) lost: Vec<Vec<(u64, RequestId)>>,
+    /// Per app, the oldest requests that no choice could answer with utility on any idle worker.
+    pub(crate) lost: Vec<Vec<LostJob>>,
     /// Per app, the mean time from arrival to deadline of the queue's jobs; the SLO without any.
     pub(crate) allowed_us: Vec<f64>,
     pub(crate) wait_cost: f64,
@@ -78,7 +87,11 @@ impl Jobs {
             if is_lost && (menu.from_evidence.is_none() || request.evidence().is_none()) {
                 let lost = &mut self.lost[request.app().index()];
                 if lost.len() < LOST_MAX {
-                    lost.push((request.deadline_us(), request.id()));
+                    lost.push(LostJob {
+                        deadline_us: request.deadline_us(),
+                        id: request.id(),
+                        allows: menu.reaching(request.min_quality()),
+                    });
                 }
                 continue;
             }
@@ -100,17 +113,6 @@ impl Jobs {
             }
         });
         self.allowed_us.extend(means);
-    }
-
-    /// Until when lost requests wait for a worker that has nothing better to wait for; none: none is
-    /// lost.
-    pub(crate) fn lost_until_us(&self, menus: &[Menu]) -> Option<u64> {
-        let queues = self.lost.iter().zip(menus);
-        let until_us = queues.filter_map(|(queue, menu)| {
-            let (deadline_us, _) = queue.first()?;
-            Some(deadline_us + (menu.slo_us / 2.0) as u64)
-        });
-        until_us.min()
     }
 
     fn job(&mut self, request: RequestRef<'_>, menu: &Menu) -> Job {

@@ -34,6 +34,7 @@ use switchyard_sdk::{
 };
 
 use classes::Classes;
+use commit::Lost;
 use forecast::Forecast;
 use job::Jobs;
 use menu::Menu;
@@ -136,11 +137,15 @@ impl Policy for Yardmaster {
             // The worker that waits for the batch.
             open.truncate(open.len().saturating_sub(1));
         }
-        match yard.jobs.lost_until_us(&self.menus) {
+        if free.is_empty() {
+            return Ok(());
+        }
+        let lost = Lost::of(&yard, now_us);
+        match lost.until_us(&self.menus) {
             // A worker that waits for another batch does not wait for ever next to a lost request.
-            Some(until_us) if until_us <= now_us => commit::lost(&yard, &free, plan),
+            Some(until_us) if until_us <= now_us => lost.serve(&yard, &free, plan),
             Some(until_us) => {
-                commit::lost(&yard, &open, plan);
+                lost.serve(&yard, &open, plan);
                 plan.wake_at(until_us);
             }
             None => {}

@@ -145,6 +145,28 @@ fn a_lost_request_runs_on_the_worker_that_can_run_it() {
     assert_eq!(decide(&catalog, window).batches, [batch(1, 0, &[1])]);
 }
 
+/// 6 ms would do for `a-fast` by its profile; the worker is 1.5 times slower. Nothing else wakes the policy.
+#[test]
+fn a_request_that_a_slow_machine_has_made_late_is_lost() {
+    let catalog = two_apps();
+    let window = WindowBuilder::new(&catalog)
+        .slowdown(0, 1.5)
+        .request("a")
+        .slack_us(6_000);
+    assert_eq!(decide(&catalog, window).batches, [batch(0, 0, &[1])]);
+}
+
+/// Only `a-deep` reaches the least quality, and its 40 ms are too long.
+#[test]
+fn a_request_whose_least_quality_takes_too_long_is_lost() {
+    let catalog = two_apps();
+    let window = WindowBuilder::new(&catalog)
+        .request("a")
+        .min_quality(0.8)
+        .slack_us(20_000);
+    assert_eq!(decide(&catalog, window).batches, [batch(0, 1, &[1])]);
+}
+
 /// Request 2 is answered sooner if it waits for the fast worker; the lost request waits next to it,
 /// until half of the app's time has passed since its deadline.
 #[test]
