@@ -29,6 +29,8 @@ pub(crate) struct EncoderSize {
     /// Tokens that have an embedding of their position.
     pub(crate) positions: usize,
     pub(crate) max_tokens: usize,
+    /// Tokens of the texts that it is measured with.
+    pub(crate) typical_tokens: usize,
     pub(crate) max_batch: usize,
     /// In the application's card.
     pub(crate) slo_ms: f64,
@@ -45,6 +47,7 @@ pub(crate) const SMALL: EncoderSize = EncoderSize {
     stages_per_layer: 1,
     positions: 32,
     max_tokens: MAX_TOKENS,
+    typical_tokens: 64,
     max_batch: 4,
     slo_ms: 5000.0,
 };
@@ -61,6 +64,7 @@ pub(crate) const MINILM: EncoderSize = EncoderSize {
     stages_per_layer: 2,
     positions: 512,
     max_tokens: 512,
+    typical_tokens: 64,
     max_batch: 16,
     slo_ms: 2000.0,
 };
@@ -154,6 +158,7 @@ fn write_variant(of: &EncoderSize, dir: &Path, name: &str, answers: Answers) {
         layers_per_stage,
         stages_per_layer,
         max_tokens,
+        typical_tokens,
         max_batch,
         ..
     } = of;
@@ -200,6 +205,7 @@ layers = {layers}
 layers_per_stage = {layers_per_stage}
 stages_per_layer = {stages_per_layer}
 max_tokens = {max_tokens}
+typical_tokens = {typical_tokens}
 {further}
 
 [[exits]]

@@ -18,11 +18,11 @@ pub(crate) fn answer(yard: &mut Yard<'_>, plan: &mut PlanBuilder, now_us: u64) {
         if job.floor.is_none() {
             continue;
         }
-        let menu = &yard.menus[job.app];
-        let waiting = yard.jobs.queues[job.app].len();
+        let menu = &yard.menus[job.lane];
+        let waiting = yard.jobs.queues[job.lane].len();
         let pays = |slot: &Slot, choice: usize| {
             let cost = &menu.choices[choice].costs[slot.class];
-            let time_us = slot.time_us(&menu.choices[choice], 1);
+            let time_us = slot.time_of_us(&menu.choices[choice], 1, job.rows);
             let gain = yard.jobs.gain(at, menu, choice, slot.free_us + time_us);
             gain > slot.price * cost.per_request_us(waiting, menu.slo_us) * slot.factor
         };
@@ -41,7 +41,7 @@ pub(crate) fn answer(yard: &mut Yard<'_>, plan: &mut PlanBuilder, now_us: u64) {
     }
 }
 
-/// The requests that no batch gains anything for: by app, earliest deadline first.
+/// The requests that no batch gains anything for: by lane, earliest deadline first.
 #[derive(Debug)]
 pub(crate) struct Lost(Vec<Vec<LostJob>>);
 
@@ -50,8 +50,8 @@ impl Lost {
     /// slowdown, a load or a least quality leaves them too little time.
     pub(crate) fn of(yard: &Yard<'_>, now_us: u64) -> Self {
         let mut lost = yard.jobs.lost.clone();
-        for (app, lost) in lost.iter_mut().enumerate() {
-            let waiting = yard.queue(app).iter().filter(|&&at| !yard.taken[at]);
+        for (lane, lost) in lost.iter_mut().enumerate() {
+            let waiting = yard.queue(lane).iter().filter(|&&at| !yard.taken[at]);
             for job in waiting.filter(|&&at| !gains(yard, at)).take(LOST_MAX) {
                 let job = &yard.jobs.list[*job];
                 lost.push(LostJob {
@@ -75,13 +75,13 @@ impl Lost {
         until_us.min()
     }
 
-    /// Serves the app with the oldest one on the first of these slots that can. The batch takes at most a
+    /// Serves the lane with the oldest one on the first of these slots that can. The batch takes at most a
     /// quarter of the time that arrivals have, so that it makes none of them late.
     pub(crate) fn serve(&self, yard: &Yard<'_>, slots: &[usize], plan: &mut PlanBuilder) {
         let mut ways = slots.iter().map(|&slot| &yard.slots[slot]);
-        let Some((state, app, choice)) = ways.find_map(|slot| {
-            let (app, choice) = self.oldest(yard, slot)?;
-            Some((slot, app, choice))
+        let Some((state, lane, choice)) = ways.find_map(|slot| {
+            let (lane, choice) = self.oldest(yard, slot)?;
+            Some((slot, lane, choice))
         }) else {
             return;
         };
@@ -92,8 +92,8 @@ impl Lost {
         let allowed_us = arriving.map(|arrivals| arrivals.allowed_us);
         let within_us = allowed_us.fold(f64::INFINITY, f64::min) / 4.0;
         let accept = |job: &&LostJob| job.allows & (1 << choice) != 0;
-        let queue = self.0[app].iter().filter(accept);
-        let choice = &yard.menus[app].choices[choice];
+        let queue = self.0[lane].iter().filter(accept);
+        let choice = &yard.menus[lane].choices[choice];
         let sizes = 1..=queue.clone().count().min(state.batch_max(choice));
         let size = sizes.take_while(|&size| size == 1 || state.time_us(choice, size) <= within_us);
         let batch = queue.take(size.last().unwrap_or(1));
@@ -103,26 +103,27 @@ impl Lost {
             .requests(batch.map(|job| job.id));
     }
 
-    /// The app with the oldest one that a slot can serve, and its fastest choice there.
+    /// The lane with the oldest one that a slot can serve, and its fastest choice there.
     fn oldest(&self, yard: &Yard<'_>, slot: &Slot) -> Option<(usize, usize)> {
         let queues = self.0.iter().enumerate();
-        let oldest = queues.filter_map(|(app, queue)| {
+        let oldest = queues.filter_map(|(lane, queue)| {
             let first = queue.first()?;
-            let fastest = slot.fastest(&yard.menus[app], 1, first.allows);
-            Some((first.deadline_us, app, fastest?.0))
+            let fastest = slot.fastest(&yard.menus[lane], 1, first.allows);
+            Some((first.deadline_us, lane, fastest?.0))
         });
-        oldest.min().map(|(_, app, choice)| (app, choice))
+        oldest.min().map(|(_, lane, choice)| (lane, choice))
     }
 }
 
 /// Whether a worker, once it is free, serves a job to any gain.
 fn gains(yard: &Yard<'_>, at: usize) -> bool {
-    let menu = &yard.menus[yard.jobs.list[at].app];
+    let job = &yard.jobs.list[at];
+    let menu = &yard.menus[job.lane];
     let mut slots = yard.slots.iter();
     slots.any(|slot| {
         let mut choices = menu.choices.iter().enumerate();
         choices.any(|(choice, of)| {
-            let end_us = slot.free_us + slot.time_us(of, 1);
+            let end_us = slot.free_us + slot.time_of_us(of, 1, job.rows);
             yard.jobs.gain(at, menu, choice, end_us) > 0.0
         })
     })

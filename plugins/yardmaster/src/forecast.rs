@@ -1,9 +1,10 @@
 //! The load that a schedule must expect: arrivals, and the price of a worker's time.
 
-use switchyard_sdk::{Window, WorkerRef};
+use switchyard_sdk::{AppId, Window, WorkerRef};
 
 use crate::classes::Classes;
 use crate::job::Jobs;
+use crate::lanes::Lanes;
 use crate::menu::Menu;
 use crate::price::{self, Demand};
 use crate::settings::YardmasterSettings;
@@ -19,11 +20,11 @@ const RATE_US: f64 = 500_000.0;
 pub(crate) struct Forecast {
     /// The price of a microsecond of a worker of speed 1.
     pub(crate) price: f64,
-    /// Per app.
+    /// Per lane.
     pub(crate) arrivals: Vec<Arrivals>,
 }
 
-/// Expected arrivals of an app.
+/// Expected arrivals of a lane.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Arrivals {
     /// Requests per microsecond.
@@ -45,6 +46,7 @@ impl Forecast {
     pub(crate) fn new(
         window: &Window,
         menus: &[Menu],
+        lanes: &Lanes,
         classes: &Classes,
         jobs: &Jobs,
         settings: &YardmasterSettings,
@@ -53,8 +55,11 @@ impl Forecast {
         // The host counts arrivals of the last 500 ms, which begin before the first window.
         let since_us = window.now_us().saturating_sub(began_us);
         let scale = RATE_US / since_us.clamp(RATE_US as u64 / 50, RATE_US as u64) as f64;
-        let apps = window.catalog().apps();
-        let rates = apps.map(|app| window.arrival_rate(app.id) / 1e6 * scale);
+        let apps: Vec<AppId> = window.catalog().apps().map(|app| app.id).collect();
+        let rates = (0..menus.len()).map(|lane| {
+            let rate = window.arrival_rate(apps[lanes.app(lane)]) / 1e6 * scale;
+            rate * lanes.share(lane)
+        });
         let rates: Vec<f64> = rates.collect();
         let sum: f64 = rates.iter().sum();
         let slos = jobs
@@ -68,8 +73,8 @@ impl Forecast {
         // The more workers, the sooner one of them is free for requests that wait.
         let up = window.workers().filter(WorkerRef::is_up).count() as f64;
         let horizon_us = slos.sum::<f64>() * settings.horizon * 2.0 * up / (up + 1.0);
-        let apps = jobs.allowed_us.iter().zip(&rates).zip(&jobs.queues);
-        let demands: Vec<Demand> = apps
+        let each = jobs.allowed_us.iter().zip(&rates).zip(&jobs.queues);
+        let demands: Vec<Demand> = each
             .map(|((slo_us, rate), queue)| Demand {
                 waiting: queue.len() as f64,
                 arriving: rate * horizon_us,
@@ -84,8 +89,8 @@ impl Forecast {
         let room_us = speeds.sum::<f64>() * horizon_us * settings.fill;
         let punctuality = settings.punctuality;
         let price = price::price(menus, classes, &demands, room_us, punctuality);
-        let apps = menus.iter().zip(&demands).zip(rates).zip(&jobs.allowed_us);
-        let arrivals = apps.map(|(((menu, demand), per_us), &allowed_us)| {
+        let each = menus.iter().zip(&demands).zip(rates).zip(&jobs.allowed_us);
+        let arrivals = each.map(|(((menu, demand), per_us), &allowed_us)| {
             let accuracy_max = menu.unseen.iter().copied().fold(0.0, f64::max);
             let from_evidence = menu
                 .from_evidence

@@ -4,6 +4,7 @@ use switchyard_sdk::accuracy::posterior_into;
 use switchyard_sdk::utility::loss;
 use switchyard_sdk::{RequestId, RequestRef, Window};
 
+use crate::lanes::Lanes;
 use crate::menu::Menu;
 
 /// Lost requests of an app that are looked at: a batch of them at most.
@@ -13,7 +14,10 @@ pub(crate) const LOST_MAX: usize = 32;
 #[derive(Clone, Debug)]
 pub(crate) struct Job {
     pub(crate) id: RequestId,
-    pub(crate) app: usize,
+    pub(crate) lane: usize,
+    /// Its cost in rows of the profile, and in usual requests of its lane.
+    pub(crate) cost: f64,
+    pub(crate) rows: f64,
     /// Time since its arrival.
     pub(crate) age_us: f64,
     /// Time from now to its deadline; negative once it has passed.
@@ -25,7 +29,7 @@ pub(crate) struct Job {
     /// Utility of an answer from evidence, which needs no worker.
     pub(crate) floor: Option<f64>,
     wait_cost_per_us: f64,
-    /// Start of its accuracies in [`Jobs::accuracies`], one per choice of its app.
+    /// Start of its accuracies in [`Jobs::accuracies`], one per choice of its lane.
     accuracies: usize,
 }
 
@@ -38,17 +42,19 @@ pub(crate) struct LostJob {
     pub(crate) allows: u64,
 }
 
-/// The jobs of a window, and the queue of each app, earliest deadline first. Buffers are kept between
+/// The jobs of a window, and the queue of each lane, earliest deadline first. Buffers are kept between
 /// windows.
 #[derive(Debug, Default)]
 pub(crate) struct Jobs {
     pub(crate) list: Vec<Job>,
     accuracies: Vec<f64>,
     pub(crate) queues: Vec<Vec<usize>>,
-    /// Per app, the oldest requests that no choice could answer with utility on any idle worker.
+    /// Per lane, the oldest requests that no choice could answer with utility on any idle worker.
     pub(crate) lost: Vec<Vec<LostJob>>,
-    /// Per app, the mean time from arrival to deadline of the queue's jobs; the SLO without any.
+    /// Per lane, the mean time from arrival to deadline of the queue's jobs; the SLO without any.
     pub(crate) allowed_us: Vec<f64>,
+    /// Per lane, the least `rows` of its jobs; 1 if that is more.
+    pub(crate) lightest: Vec<f64>,
     pub(crate) wait_cost: f64,
     pub(crate) punctuality: f64,
     theta: Vec<f64>,
@@ -68,24 +74,27 @@ impl Jobs {
     }
 
     /// Reads the requests of a window that have run no stage.
-    pub(crate) fn fill(&mut self, window: &Window, menus: &[Menu]) {
+    pub(crate) fn fill(&mut self, window: &Window, menus: &[Menu], lanes: &Lanes) {
         self.list.clear();
         self.accuracies.clear();
         self.queues.resize(menus.len(), Vec::new());
         self.lost.resize(menus.len(), Vec::new());
         self.queues.iter_mut().for_each(Vec::clear);
         self.lost.iter_mut().for_each(Vec::clear);
+        self.lightest.clear();
+        self.lightest.resize(menus.len(), 1.0);
         for request in window.requests() {
-            let menu = &menus[request.app().index()];
+            let lane = lanes.of(request.app().index(), request.cost());
+            let (menu, rows) = (&menus[lane], request.cost() / lanes.unit(lane));
             let allowed_us = request.deadline_us().saturating_sub(request.arrival_us());
-            let soonest_us = request.age_us() + menu.fastest_us as u64;
+            let soonest_us = request.age_us() + (menu.fastest_us * rows.min(1.0)) as u64;
             let is_lost =
                 soonest_us > allowed_us && loss(menu.penalty, allowed_us, soonest_us) >= 1.0;
             if request.progress().is_some() {
                 continue;
             }
             if is_lost && (menu.from_evidence.is_none() || request.evidence().is_none()) {
-                let lost = &mut self.lost[request.app().index()];
+                let lost = &mut self.lost[lane];
                 if lost.len() < LOST_MAX {
                     lost.push(LostJob {
                         deadline_us: request.deadline_us(),
@@ -95,8 +104,9 @@ impl Jobs {
                 }
                 continue;
             }
-            let job = self.job(request, menu);
-            self.queues[job.app].push(self.list.len());
+            let job = self.job(request, menu, lane, rows);
+            self.queues[lane].push(self.list.len());
+            self.lightest[lane] = self.lightest[lane].min(rows);
             self.list.push(job);
         }
         let list = &self.list;
@@ -115,7 +125,7 @@ impl Jobs {
         self.allowed_us.extend(means);
     }
 
-    fn job(&mut self, request: RequestRef<'_>, menu: &Menu) -> Job {
+    fn job(&mut self, request: RequestRef<'_>, menu: &Menu, lane: usize, rows: f64) -> Job {
         let accuracies = self.accuracies.len();
         let evidence = request.evidence().filter(|_| !menu.prior.is_empty());
         let answered = match evidence {
@@ -135,7 +145,9 @@ impl Jobs {
         let lost = loss(menu.penalty, allowed_us, request.age_us());
         Job {
             id: request.id(),
-            app: request.app().index(),
+            lane,
+            cost: request.cost(),
+            rows,
             age_us: request.age_us() as f64,
             left_us: request.slack_us() as f64,
             allowed_us,

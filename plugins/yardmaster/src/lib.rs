@@ -3,6 +3,7 @@
 //! In data order:
 //! - `settings`: the settings
 //! - `menu`: the choices of each app (exits of variants); `classes`: workers that are alike
+//! - `lanes`: requests of an app whose costs are alike
 //! - `mix`: the class mix of each app's requests
 //! - `job`: the pending requests and the utility of each answer
 //! - `price`, `forecast`: the price of a worker's time, and the arrivals to expect
@@ -18,6 +19,7 @@ mod classes;
 mod commit;
 mod forecast;
 mod job;
+mod lanes;
 mod menu;
 mod mix;
 mod outlook;
@@ -37,6 +39,7 @@ use classes::Classes;
 use commit::Lost;
 use forecast::Forecast;
 use job::Jobs;
+use lanes::Lanes;
 use menu::Menu;
 use mix::ClassMix;
 use settings::YardmasterSettings;
@@ -48,7 +51,9 @@ use yard::Yard;
 #[derive(Debug)]
 pub struct Yardmaster {
     settings: YardmasterSettings,
+    /// By lane.
     menus: Vec<Menu>,
+    lanes: Lanes,
     mixes: Vec<ClassMix>,
     classes: Classes,
     jobs: Jobs,
@@ -80,6 +85,7 @@ impl Policy for Yardmaster {
                 .iter()
                 .map(|menu| ClassMix::new(&menu.prior))
                 .collect(),
+            lanes: Lanes::new(&menus),
             menus,
             classes,
         })
@@ -93,8 +99,9 @@ impl Policy for Yardmaster {
         }
         let now_us = window.now_us();
         self.began_us = self.began_us.min(now_us);
-        mix::learn(&mut self.mixes, window, &mut self.menus);
-        self.jobs.fill(window, &self.menus);
+        self.lanes.learn(window, &mut self.menus);
+        mix::learn(&mut self.mixes, window, &mut self.menus, &self.lanes);
+        self.jobs.fill(window, &self.menus, &self.lanes);
         let Forecast { price, arrivals } = self.forecast(window);
         let mut slots: Vec<Slot> = Vec::new();
         for worker in window.workers().filter(WorkerRef::is_up) {
@@ -112,13 +119,15 @@ impl Policy for Yardmaster {
         commit::answer(&mut yard, plan, now_us);
         if window.any_parked() {
             // Only their worker has their activations.
-            open.retain(|&slot| match Parked::first_on(window, &yard, slot) {
-                Some(parked) => {
-                    parked.go_on(&mut yard, window, price, plan);
-                    false
-                }
-                None => true,
-            });
+            open.retain(
+                |&slot| match Parked::first_on(window, &self.lanes, &yard, slot) {
+                    Some(parked) => {
+                        parked.go_on(&mut yard, window, price, plan);
+                        false
+                    }
+                    None => true,
+                },
+            );
         }
         let mut free = open.clone();
         while let Some(batch) = yard.next(&mut open) {
@@ -159,12 +168,13 @@ impl Yardmaster {
         let Self {
             settings,
             menus,
+            lanes,
             classes,
             jobs,
             began_us,
             ..
         } = self;
-        Forecast::new(window, menus, classes, jobs, settings, *began_us)
+        Forecast::new(window, menus, lanes, classes, jobs, settings, *began_us)
     }
 }
 

@@ -115,6 +115,21 @@ impl Menu {
         Ok(menu)
     }
 
+    /// Sets the latencies to those of `profiled` for requests of this cost.
+    pub(crate) fn rescale(&mut self, profiled: &Self, cost: f64) {
+        for (choice, of) in self.choices.iter_mut().zip(&profiled.choices) {
+            for (to, of) in choice.costs.iter_mut().zip(&of.costs) {
+                let sizes = 1..=of.latencies_us.len();
+                let times = sizes.map(|size| at_rows(&of.latencies_us, size as f64 * cost));
+                to.latencies_us = times.collect();
+            }
+        }
+        self.fastest_us = fastest_us(&self.choices);
+        self.quick = (0..self.quick.len())
+            .map(|class| quick(&self.choices, class))
+            .collect();
+    }
+
     /// Replaces the prior, and with it the accuracy for requests without evidence.
     pub(crate) fn expect(&mut self, prior: impl Iterator<Item = f64>) {
         self.prior.clear();
@@ -169,6 +184,23 @@ impl Menu {
             .filter(|(_, choice)| reaches(choice))
             .fold(0, |set, (at, _)| set | 1 << at);
         if set == 0 { u64::MAX } else { set }
+    }
+}
+
+/// The latency of a batch that costs as many rows, by the host's rules: between batches along a line, beyond the
+/// largest along that through the last two, and no less than that of one row. Infinite without latencies.
+pub(crate) fn at_rows(latencies_us: &[f64], rows: f64) -> f64 {
+    let whole = (rows as usize).max(1);
+    match latencies_us {
+        [.., low, high] if whole > latencies_us.len() - 1 => {
+            high + (high - low) * (rows - latencies_us.len() as f64)
+        }
+        [only] => only * rows.max(1.0),
+        [] => f64::INFINITY,
+        _ => {
+            let [low, high] = [latencies_us[whole - 1], latencies_us[whole]];
+            low + (high - low) * (rows - whole as f64).max(0.0)
+        }
     }
 }
 

@@ -3,6 +3,7 @@
 
 use switchyard_sdk::{RequestId, Window};
 
+use crate::lanes::Lanes;
 use crate::menu::Menu;
 
 /// Requests that the mix remembers: older ones fade.
@@ -21,9 +22,13 @@ pub(crate) struct ClassMix {
     is_news: bool,
 }
 
-/// Counts the requests of a window that came after those counted before, and tells the menus. A request whose evidence
+/// Counts the requests of a window that came after those counted before, and tells the menus of
+/// the app's lanes. A request whose evidence
 /// comes later than that of a younger one is left out.
-pub(crate) fn learn(mixes: &mut [ClassMix], window: &Window, menus: &mut [Menu]) {
+pub(crate) fn learn(mixes: &mut [ClassMix], window: &Window, menus: &mut [Menu], lanes: &Lanes) {
+    if window.raw().evidence.is_none() {
+        return;
+    }
     for request in window.requests() {
         let mix = &mut mixes[request.app().index()];
         if mix.until.is_none_or(|until| request.id() > until)
@@ -32,11 +37,13 @@ pub(crate) fn learn(mixes: &mut [ClassMix], window: &Window, menus: &mut [Menu])
             mix.see(request.id(), votes);
         }
     }
-    for (mix, menu) in mixes.iter_mut().zip(menus) {
-        if std::mem::take(&mut mix.is_news) {
+    for (lane, menu) in menus.iter_mut().enumerate() {
+        let mix = &mixes[lanes.app(lane)];
+        if mix.is_news {
             menu.expect(mix.prior());
         }
     }
+    mixes.iter_mut().for_each(|mix| mix.is_news = false);
 }
 
 // === impl ClassMix ===

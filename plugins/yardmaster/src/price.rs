@@ -2,14 +2,14 @@
 //! those that will arrive within the horizon. The dual of
 //!
 //! ```text
-//! maximise   sum over apps of requests * accuracy of its choices
-//! subject to sum over apps of requests * time of its choices <= time of the workers
+//! maximise   sum over lanes of requests * accuracy of its choices
+//! subject to sum over lanes of requests * time of its choices <= time of the workers
 //! ```
 
 use crate::classes::Classes;
 use crate::menu::Menu;
 
-/// The demand of one app within the horizon.
+/// The demand of one lane within the horizon.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Demand {
     /// Requests that wait.
@@ -22,7 +22,7 @@ pub(crate) struct Demand {
     pub(crate) within_us: f64,
 }
 
-/// The next better choice of an app, and its price.
+/// The next better choice of a lane, and its price.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Step {
     /// Utility per microsecond.
@@ -35,7 +35,7 @@ struct Step {
     is_first: bool,
 }
 
-/// What a request of the app earns with its best choice at a price, in the batches of the demand.
+/// What a request of the lane earns with its best choice at a price, in the batches of the demand.
 pub(crate) fn surplus(
     menu: &Menu,
     classes: &Classes,

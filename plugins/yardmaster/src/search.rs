@@ -7,14 +7,14 @@ use crate::yard::Yard;
 /// Batch sizes that are tried, and the largest.
 const SIZES: [usize; 11] = [1, 2, 3, 4, 5, 6, 8, 12, 16, 24, 32];
 
-/// Batches of an app that are valued together with the rest, the best first.
+/// Batches of a lane that are valued together with the rest, the best first.
 const CANDIDATES: usize = 8;
 
 /// A batch for a worker.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct NextBatch {
     pub(crate) slot: usize,
-    pub(crate) app: usize,
+    pub(crate) lane: usize,
     pub(crate) choice: usize,
     pub(crate) jobs: Vec<usize>,
     /// What the schedule with this batch earns.
@@ -47,7 +47,7 @@ impl Yard<'_> {
                     self.slots[found.slot].free_us = later_us.unwrap_or(0.0);
                     open.retain(|&slot| slot != found.slot);
                 }
-                _ if self.pays_to_hold(&found) => self.held[found.app] = true,
+                _ if self.pays_to_hold(&found) => self.held[found.lane] = true,
                 _ => return Some(found),
             }
         }
@@ -63,29 +63,30 @@ impl Yard<'_> {
 
     /// Places a batch.
     pub(crate) fn take(&mut self, batch: &NextBatch) {
-        let choice = &self.menus[batch.app].choices[batch.choice];
-        self.slots[batch.slot].place(choice, batch.jobs.len());
+        let choice = &self.menus[batch.lane].choices[batch.choice];
+        let rows = self.rows(&batch.jobs);
+        self.slots[batch.slot].place(choice, batch.jobs.len(), rows);
         for &at in &batch.jobs {
             self.taken[at] = true;
         }
     }
 
-    /// Values the most promising batches of each app.
+    /// Values the most promising batches of each lane.
     fn best_on(&mut self, slot: usize, best: &mut Option<NextBatch>) {
         let mut candidates: Vec<NextBatch> = Vec::new();
-        for app in 0..self.menus.len() {
-            if self.held[app] {
+        for lane in 0..self.menus.len() {
+            if self.held[lane] {
                 continue;
             }
             let first = candidates.len();
-            let waiting = self.queue(app).iter().filter(|&&at| !self.taken[at]);
+            let waiting = self.queue(lane).iter().filter(|&&at| !self.taken[at]);
             let waiting = waiting.count();
-            for choice in 0..self.menus[app].choices.len() {
-                let most = self.slots[slot].batch_max(&self.menus[app].choices[choice]);
+            for choice in 0..self.menus[lane].choices.len() {
+                let most = self.slots[slot].batch_max(&self.menus[lane].choices[choice]);
                 let most = most.min(waiting);
                 let sizes = SIZES.into_iter().filter(|&size| size < most);
                 for size in sizes.chain((most > 0).then_some(most)) {
-                    candidates.extend(self.candidate(slot, app, choice, size));
+                    candidates.extend(self.candidate(slot, lane, choice, size));
                 }
             }
             candidates[first..].sort_by(by_promise);
@@ -111,33 +112,42 @@ impl Yard<'_> {
     }
 
     /// A batch of the first jobs that gain by it, with what it earns itself.
-    fn candidate(&self, slot: usize, app: usize, choice: usize, size: usize) -> Option<NextBatch> {
-        let menu = &self.menus[app];
+    fn candidate(&self, slot: usize, lane: usize, choice: usize, size: usize) -> Option<NextBatch> {
+        let menu = &self.menus[lane];
         let state = &self.slots[slot];
-        let end_us = state.free_us + state.time_us(&menu.choices[choice], size);
-        let queue = self.queue(app);
+        let end_us = |rows| state.free_us + state.time_of_us(&menu.choices[choice], size, rows);
+        let queue = self.queue(lane);
         let last = &self.jobs.list[*queue.last()?];
-        if end_us > last.left_us + menu.late_max() * last.allowed_us as f64 {
+        let least = size as f64 * self.jobs.lightest[lane];
+        if end_us(least) > last.left_us + menu.late_max() * last.allowed_us as f64 {
             return None;
         }
-        let gains =
-            |at: &usize| !self.taken[*at] && self.jobs.gain(*at, menu, choice, end_us) > 0.0;
-        let jobs = queue.iter().copied().filter(|at| gains(at));
+        let usual_us = end_us(size as f64);
+        let gains = |at: usize, end_us| self.jobs.gain(at, menu, choice, end_us) > 0.0;
+        let gains_so = |&at: &usize| {
+            let alone = || end_us(self.jobs.list[at].rows);
+            !self.taken[at] && gains(at, if size == 1 { alone() } else { usual_us })
+        };
+        let jobs = queue.iter().copied().filter(gains_so);
         let jobs: Vec<usize> = jobs.take(size).collect();
         self.spend(2 * size);
         if jobs.len() < size {
             return None;
         }
-        let value = self.net(state, app, choice, &jobs);
+        let rows = self.rows(&jobs);
+        if rows > size as f64 && !jobs.iter().all(|&at| gains(at, end_us(rows))) {
+            return None;
+        }
+        let value = self.net(state, lane, choice, &jobs);
         let surplus = self
             .arrivals
-            .get(app)
+            .get(lane)
             .map_or(0.0, |arrivals| arrivals.surplus);
         Some(NextBatch {
             promise: value - surplus * size as f64,
             value,
             slot,
-            app,
+            lane,
             choice,
             jobs,
         })
@@ -157,19 +167,20 @@ impl Yard<'_> {
         Some(value)
     }
 
-    /// Whether a batch had better wait for the next arrival of its app: that one adds less time to this batch
+    /// Whether a batch had better wait for the next arrival of its lane: that one adds less time to this batch
     /// than it would take otherwise, by more than the wait costs.
     fn pays_to_hold(&self, batch: &NextBatch) -> bool {
-        let (Some(arrivals), slot) = (self.arrivals.get(batch.app), &self.slots[batch.slot]) else {
+        let (Some(arrivals), slot) = (self.arrivals.get(batch.lane), &self.slots[batch.slot])
+        else {
             return false;
         };
-        let menu = &self.menus[batch.app];
+        let menu = &self.menus[batch.lane];
         let choice = &menu.choices[batch.choice];
         let size = batch.jobs.len();
         let (time_us, more_us) = (slot.time_us(choice, size), slot.time_us(choice, size + 1));
         let wait_us = 1.0 / arrivals.per_us.max(1e-12);
         // Not in the batch, perhaps, but more urgent.
-        let mut waiting = self.queue(batch.app).iter().filter(|&&at| !self.taken[at]);
+        let mut waiting = self.queue(batch.lane).iter().filter(|&&at| !self.taken[at]);
         let left_us = waiting.next().map_or(0.0, |&at| self.jobs.list[at].left_us);
         if more_us + 2.0 * wait_us > left_us {
             return false;

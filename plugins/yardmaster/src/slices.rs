@@ -5,8 +5,12 @@ use std::iter;
 
 use switchyard_sdk::catalog::Capabilities;
 use switchyard_sdk::utility::loss;
-use switchyard_sdk::{Catalog, PlanBuilder, Reason, RequestId, VariantId, Window, WorkerId};
+use switchyard_sdk::{
+    Catalog, PlanBuilder, Reason, RequestId, RequestRef, VariantId, Window, WorkerId,
+};
 
+use crate::lanes::Lanes;
+use crate::menu::at_rows;
 use crate::search::NextBatch;
 use crate::yard::Yard;
 
@@ -14,10 +18,12 @@ use crate::yard::Yard;
 #[derive(Clone, Debug)]
 pub(crate) struct Parked {
     slot: usize,
-    app: usize,
+    lane: usize,
     variant: VariantId,
     stages_run: u32,
     requests: Vec<RequestId>,
+    /// What they cost together, in rows of the profile.
+    rows: f64,
     /// Of the one that is due first: time since its arrival, and from there to its deadline.
     age_us: u64,
     allowed_us: u64,
@@ -37,28 +43,34 @@ struct Slice {
 
 impl Parked {
     /// Those of a slot's worker that are due first; none if nothing is parked there.
-    pub(crate) fn first_on(window: &Window, yard: &Yard<'_>, slot: usize) -> Option<Self> {
+    pub(crate) fn first_on(
+        window: &Window,
+        lanes: &Lanes,
+        yard: &Yard<'_>,
+        slot: usize,
+    ) -> Option<Self> {
         let worker = yard.slots[slot].worker;
         let parked = window.parked_on(worker);
         let (progress, first) = *parked
             .iter()
             .min_by_key(|(_, request)| request.deadline_us())?;
-        let app = first.app().index();
-        let menu = &yard.menus[app];
+        let lane = lanes.of(first.app().index(), first.cost());
+        let menu = &yard.menus[lane];
         let mut choices = menu.choices.iter().zip(&menu.unseen);
         let last = choices.rfind(|(choice, _)| choice.variant == progress.variant);
         let (catalog, from) = (window.catalog(), progress.stages_run);
         let most = latencies_us(catalog, worker, progress.variant, from, None).len();
         let alike = parked.iter().filter(|(other, _)| *other == progress);
-        let others = alike.map(|(_, request)| request.id());
-        let others = others.filter(|&id| id != first.id());
-        let together = iter::once(first.id()).chain(others).take(most.max(1));
+        let others = alike.map(|(_, request)| *request);
+        let others = others.filter(|other| other.id() != first.id());
+        let together = iter::once(first).chain(others).take(most.max(1));
         Some(Self {
             slot,
-            app,
+            lane,
             variant: progress.variant,
             stages_run: progress.stages_run,
-            requests: together.collect(),
+            rows: together.clone().map(RequestRef::cost).sum(),
+            requests: together.map(RequestRef::id).collect(),
             age_us: first.age_us(),
             allowed_us: first.deadline_us().saturating_sub(first.arrival_us()),
             worth: last.map_or(0.0, |(_, accuracy)| accuracy + yard.jobs.punctuality),
@@ -68,7 +80,7 @@ impl Parked {
     /// Utility of the answers `end_us` from now.
     fn gain(&self, yard: &Yard<'_>, end_us: f64) -> f64 {
         let lost = loss(
-            yard.menus[self.app].penalty,
+            yard.menus[self.lane].penalty,
             self.allowed_us,
             self.age_us + end_us as u64,
         );
@@ -97,7 +109,7 @@ impl Parked {
         let value = self.gain(yard, before.free_us + rest_us) + yard.rest();
         yard.slots[slot] = before;
         if let Some(batch) = yard.best_for(slot).filter(|_| !self.is_overdue()) {
-            let choice = &yard.menus[batch.app].choices[batch.choice];
+            let choice = &yard.menus[batch.lane].choices[batch.choice];
             let end_us = before.free_us + before.time_us(choice, batch.jobs.len());
             if batch.value + self.gain(yard, end_us + rest_us) > value {
                 yard.take(&batch);
@@ -119,8 +131,7 @@ impl Parked {
     fn time_us(&self, window: &Window, yard: &Yard<'_>, to: Option<u32>) -> Option<f64> {
         let (catalog, state) = (window.catalog(), &yard.slots[self.slot]);
         let latencies = latencies_us(catalog, state.worker, self.variant, self.stages_run, to);
-        let size = self.requests.len().min(latencies.len());
-        Some(latencies[size.checked_sub(1)?] as f64 * state.factor)
+        (!latencies.is_empty()).then(|| at_rows(&latencies, self.rows) * state.factor)
     }
 
     fn slice(&self, window: &Window, yard: &Yard<'_>, rest_us: f64) -> Slice {
@@ -129,21 +140,23 @@ impl Parked {
             let time_us = self.time_us(window, yard, Some(to))?;
             Some((to, time_us))
         });
-        yard.cut(self.slot, self.app, rest_us, ends)
+        yard.cut(self.slot, self.lane, rest_us, ends)
     }
 }
 
-/// Latencies by batch size of the stages from one to another, or to the last exit and its head.
+/// Latencies by batch size, from 1, of the stages from one to another, or to the last exit and its head.
 fn latencies_us(
     catalog: &Catalog,
     worker: WorkerId,
     variant: VariantId,
     from: u32,
     to: Option<u32>,
-) -> &[u64] {
+) -> Vec<f64> {
     let spec = catalog.variant(variant);
     let exit = to.is_none().then(|| spec.last_exit());
-    catalog.run_latencies_us(worker, variant, from, to.unwrap_or(spec.stages), exit)
+    let to = to.unwrap_or(spec.stages);
+    let latencies_us = catalog.run_latencies_us(worker, variant, from, to, exit);
+    latencies_us.iter().map(|&us| us as f64).collect()
 }
 
 /// Launches a batch, or its first stages.
@@ -154,7 +167,7 @@ pub(crate) fn dispatch(
     price: f64,
     plan: &mut PlanBuilder,
 ) {
-    let choice = &yard.menus[batch.app].choices[batch.choice];
+    let choice = &yard.menus[batch.lane].choices[batch.choice];
     let state = yard.slots[batch.slot];
     let why = Reason::new("best-value")
         .with("value", batch.value)
@@ -173,7 +186,7 @@ pub(crate) fn dispatch(
 
 /// The whole batch, unless its worker can park it and it can go on later to the same exit.
 fn first_slice(yard: &Yard<'_>, window: &Window, batch: &NextBatch) -> Slice {
-    let choice = &yard.menus[batch.app].choices[batch.choice];
+    let choice = &yard.menus[batch.lane].choices[batch.choice];
     let (state, size) = (&yard.slots[batch.slot], batch.jobs.len());
     let catalog = window.catalog();
     let (variant, worker) = (
@@ -191,25 +204,27 @@ fn first_slice(yard: &Yard<'_>, window: &Window, batch: &NextBatch) -> Slice {
     if window.parked_on(state.worker).len() + size > worker.parked_max as usize {
         return whole;
     }
-    let latency_us = choice.costs[state.class].latencies_us[size - 1] * state.factor;
+    let rows = yard.rows(&batch.jobs);
+    let latency_us = at_rows(&choice.costs[state.class].latencies_us, rows) * state.factor;
+    let cost: f64 = batch.jobs.iter().map(|&at| yard.jobs.list[at].cost).sum();
     let load_us = (whole.time_us - latency_us).max(0.0);
     let ends = (1..variant.stages).filter_map(|to| {
         let latencies = latencies_us(catalog, state.worker, choice.variant, 0, Some(to));
-        let latency_us = latencies.get(size - 1)?;
-        Some((to, *latency_us as f64 * state.factor + load_us))
+        let latency_us = (size <= latencies.len()).then(|| at_rows(&latencies, cost))?;
+        Some((to, latency_us * state.factor + load_us))
     });
-    yard.cut(batch.slot, batch.app, whole.time_us, ends)
+    yard.cut(batch.slot, batch.lane, whole.time_us, ends)
 }
 
 // === impl Yard ===
 
 impl Yard<'_> {
-    /// The longest slice of a slot's batch after which the next arrival of every other app is in time, of
+    /// The longest slice of a slot's batch after which the next arrival of every other lane is in time, of
     /// those that end after some stages or of the `whole`; if none is short enough, the shortest.
     fn cut(
         &self,
         slot: usize,
-        app: usize,
+        lane: usize,
         whole_us: f64,
         ends: impl Iterator<Item = (u32, f64)>,
     ) -> Slice {
@@ -217,11 +232,11 @@ impl Yard<'_> {
             park_after: None,
             time_us: whole_us,
         };
-        if self.in_time_after(slot, app, whole_us) {
+        if self.in_time_after(slot, lane, whole_us) {
             return slice;
         }
         for (to, time_us) in ends {
-            if slice.park_after.is_some() && !self.in_time_after(slot, app, time_us) {
+            if slice.park_after.is_some() && !self.in_time_after(slot, lane, time_us) {
                 break;
             }
             slice = Slice {
@@ -232,12 +247,12 @@ impl Yard<'_> {
         slice
     }
 
-    /// Whether an arrival of any app but one would be in time on some slot, if this one were busy for so long;
-    /// that of an app that no slot answers in time does not count.
-    fn in_time_after(&self, slot: usize, app: usize, busy_us: f64) -> bool {
+    /// Whether an arrival of any lane but one would be in time on some slot, if this one were busy for so long;
+    /// that of a lane that no slot answers in time does not count.
+    fn in_time_after(&self, slot: usize, lane: usize, busy_us: f64) -> bool {
         let mut slots = self.slots.clone();
         let others = self.arrivals.iter().enumerate();
-        let mut others = others.filter(|(at, arrivals)| *at != app && arrivals.per_us > 0.0);
+        let mut others = others.filter(|(at, arrivals)| *at != lane && arrivals.per_us > 0.0);
         others.all(|(at, arrivals)| {
             let mut is_late_after = |us: f64| {
                 slots[slot].free_us = us;

@@ -3,7 +3,7 @@
 use switchyard_sdk::{VariantId, Window, WorkerId, WorkerRef};
 
 use crate::classes::Classes;
-use crate::menu::{Choice, Menu};
+use crate::menu::{Choice, Menu, at_rows};
 
 /// Largest number of variants that [`Residents`] tells apart.
 const VARIANTS_MAX: usize = 256;
@@ -60,12 +60,18 @@ impl Slot {
         }
     }
 
-    /// Latency of a batch, with the load time of its variant; infinite if it cannot run here.
+    /// Latency of a batch of usual requests, with the load time of its variant; infinite if it cannot run here.
     pub(crate) fn time_us(&self, choice: &Choice, size: usize) -> f64 {
+        self.time_of_us(choice, size, size as f64)
+    }
+
+    /// The same of requests that cost as much together as `rows` usual ones.
+    pub(crate) fn time_of_us(&self, choice: &Choice, size: usize, rows: f64) -> f64 {
         let cost = &choice.costs[self.class];
-        let Some(&latency_us) = cost.latencies_us.get(size - 1) else {
+        if size > cost.latencies_us.len() {
             return f64::INFINITY;
-        };
+        }
+        let latency_us = at_rows(&cost.latencies_us, rows);
         let is_resident = self.residents.contains(choice.variant);
         let load_us = if is_resident { 0.0 } else { cost.load_us };
         latency_us * self.factor + load_us
@@ -98,8 +104,8 @@ impl Slot {
 
     /// Places a batch. If memory is short, all other variants are assumed evicted: the window does not
     /// tell the host's choice.
-    pub(crate) fn place(&mut self, choice: &Choice, size: usize) {
-        self.free_us += self.time_us(choice, size);
+    pub(crate) fn place(&mut self, choice: &Choice, size: usize, rows: f64) {
+        self.free_us += self.time_of_us(choice, size, rows);
         if self.residents.contains(choice.variant) {
             return;
         }

@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used)]
 
 mod decisions;
+mod lanes;
 mod prices;
 mod slices;
 

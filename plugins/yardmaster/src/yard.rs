@@ -18,13 +18,13 @@ pub(crate) struct Yard<'a> {
     pub(crate) taken: Vec<bool>,
     /// Utilities that the search may still compute.
     pub(crate) nodes_left: Cell<u32>,
-    /// Requests per app that are looked at.
+    /// Requests per lane that are looked at.
     pub(crate) depth: usize,
-    /// Per app.
+    /// Per lane.
     pub(crate) arrivals: Vec<Arrivals>,
-    /// Apps with arrivals, the shortest time from arrival to deadline first.
+    /// Lanes with arrivals, the shortest time from arrival to deadline first.
     pub(crate) arriving: Vec<usize>,
-    /// By app: its requests wait for more, to share a batch.
+    /// By lane: its requests wait for more, to share a batch.
     pub(crate) held: Vec<bool>,
 }
 
@@ -39,8 +39,8 @@ impl<'a> Yard<'a> {
         settings: &YardmasterSettings,
     ) -> Self {
         let mut arriving: Vec<usize> = (0..arrivals.len()).collect();
-        arriving.retain(|&app| arrivals[app].per_us > 0.0);
-        let allowed_us = |app: &usize| arrivals[*app].allowed_us;
+        arriving.retain(|&lane| arrivals[lane].per_us > 0.0);
+        let allowed_us = |lane: &usize| arrivals[*lane].allowed_us;
         arriving.sort_by(|a, b| allowed_us(a).total_cmp(&allowed_us(b)));
         Self {
             menus,
@@ -55,9 +55,9 @@ impl<'a> Yard<'a> {
         }
     }
 
-    /// The jobs of an app that are looked at, earliest deadline first.
-    pub(crate) fn queue(&self, app: usize) -> &'a [usize] {
-        let queue = self.jobs.queues[app].as_slice();
+    /// The jobs of a lane that are looked at, earliest deadline first.
+    pub(crate) fn queue(&self, lane: usize) -> &'a [usize] {
+        let queue = self.jobs.queues[lane].as_slice();
         &queue[..queue.len().min(self.depth)]
     }
 
@@ -105,15 +105,21 @@ impl<'a> Yard<'a> {
         first
     }
 
+    /// What jobs of a lane cost together, in usual requests of it.
+    pub(crate) fn rows(&self, jobs: &[usize]) -> f64 {
+        jobs.iter().map(|&at| self.jobs.list[at].rows).sum()
+    }
+
     pub(crate) fn spend(&self, nodes: usize) {
         let left = self.nodes_left.get();
         self.nodes_left.set(left.saturating_sub(nodes as u32));
     }
 
     /// What a batch earns, less the price of its time.
-    pub(crate) fn net(&self, slot: &Slot, app: usize, choice: usize, members: &[usize]) -> f64 {
-        let menu = &self.menus[app];
-        let time_us = slot.time_us(&menu.choices[choice], members.len());
+    pub(crate) fn net(&self, slot: &Slot, lane: usize, choice: usize, members: &[usize]) -> f64 {
+        let menu = &self.menus[lane];
+        let (size, rows) = (members.len(), self.rows(members));
+        let time_us = slot.time_of_us(&menu.choices[choice], size, rows);
         let end_us = slot.free_us + time_us;
         self.spend(members.len() + 2);
         let gains = members

@@ -7,7 +7,7 @@ use super::model::{LONG_WORDS, Model, SAMPLES, SHORT_WORDS, SIDE};
 use super::perceptron;
 use super::python::python;
 use super::resnet::NETWORKS;
-use super::text_zoo::{Answers, MINILM, write_app_of};
+use super::text_zoo::{Answers, EncoderSize, MINILM, write_app_of};
 
 const IMAGES: &str = r#"name = "resnet50"
 summary = "Images to one of 1,000 classes"
@@ -26,6 +26,9 @@ name = "probabilities"
 datatype = "FP32"
 shape = [1000]
 "#;
+
+/// Those of the longest short text, with its begin and end.
+const SHORT_TOKENS: usize = SHORT_WORDS[1] + 2;
 
 const GRAPH: &str = r#"name = "only"
 summary = "An ONNX graph"
@@ -47,7 +50,8 @@ command = "rivals"
 data = "none"
 "#;
 
-/// Writes `folder/kernels` and `folder/graphs`, and the graphs alone into `folder/onnx`.
+/// Writes `folder/kernels` and `folder/graphs`, the graphs alone into `folder/onnx`, and text-embeddings-inference's
+/// encoder into `folder/tei`.
 pub(crate) fn write(folder: &Path) {
     let [kernels, graphs, onnx] = ["kernels", "graphs", "onnx"].map(|name| folder.join(name));
     let images = kernels.join("resnet50");
@@ -58,9 +62,13 @@ pub(crate) fn write(folder: &Path) {
     std::fs::write(images.join("labels.txt"), labels).unwrap();
     let network = NETWORKS.iter().find(|network| network.name == "resnet50");
     network.unwrap().write(&images).unwrap();
-    write_app_of(&MINILM, &kernels, "minilm", Answers::Embeddings, &["only"]);
+    let encoder = EncoderSize {
+        typical_tokens: SHORT_TOKENS,
+        ..MINILM
+    };
+    write_app_of(&encoder, &kernels, "minilm", Answers::Embeddings, &["only"]);
     perceptron::write_zoo(&kernels);
-    export(&kernels, &onnx);
+    export(&kernels, &onnx, &folder.join("tei"));
     for model in Model::ALL {
         let app = graphs.join(model.name());
         std::fs::create_dir_all(app.join("only")).unwrap();
@@ -72,10 +80,14 @@ pub(crate) fn write(folder: &Path) {
 }
 
 /// The graphs of the same weights.
-fn export(kernels: &Path, onnx: &Path) {
+fn export(kernels: &Path, onnx: &Path, tei: &Path) {
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("benches/rivals/export.py");
     let mut command = Command::new(python().unwrap());
-    let status = command.arg(script).arg(kernels).arg(onnx).status().unwrap();
+    let status = command
+        .arg(script)
+        .args([kernels, onnx, tei])
+        .status()
+        .unwrap();
     assert!(status.success(), "{command:?} failed");
 }
 
@@ -88,7 +100,7 @@ fn tensors(model: Model) -> String {
         Model::Mlp => format!("name = \"x\", datatype = \"FP32\", shape = [{SAMPLES}]"),
         Model::Minilm => format!(
             "name = \"ids\", datatype = \"INT64\", shape = [-1], typical = [{}], largest = [{}]",
-            SHORT_WORDS[1] + 2,
+            SHORT_TOKENS,
             LONG_WORDS[1] + 2
         ),
     };
