@@ -1,53 +1,64 @@
 """Real Triton with onnxruntime in its Python backend: `python graphs.py PORT GRAPHS`.
 
-Needs `serve.py`'s environment, and onnxruntime in it. Requests name their timeouts themselves; one
-that has waited for longer is refused.
+Needs `serve.py`'s environment, and onnxruntime in it. GRAPHS/triton gets its files.
+
+Without a queue policy, so that it does not heed the timeouts of requests: with one Triton prepares no batch while an
+instance works, and requests that all come in that time wait until the batcher wakes by itself, up to 500 ms.
 """
 
-import pathlib
-import signal
+import shutil
 import sys
+from pathlib import Path
 
-import numpy as np
-from pytriton.decorators import batch
-from pytriton.model_config import DynamicBatcher, ModelConfig, QueuePolicy, Tensor, TimeoutAction
-from pytriton.triton import Triton, TritonConfig, TritonSecurityConfig
-
-sys.path.insert(0, str(pathlib.Path(__file__).parents[1]))
+PEERS = Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(PEERS))
+from backend import serve  # noqa: E402
 from graphs import BATCH_MAX, NAMES, Graph  # noqa: E402
 
-PORT, FOLDER = int(sys.argv[1]), sys.argv[2]
+CONFIG = """
+name: "{name}"
+backend: "python"
+max_batch_size: {batch_max}
+input [ {{ name: "{input}", data_type: {datatype}, dims: {dims} }} ]
+output [ {{ name: "y", data_type: TYPE_FP32, dims: [-1] }} ]
+instance_group [ {{ kind: KIND_CPU, count: 1 }} ]
+dynamic_batching {{}}
+"""
+
+MODEL = """
+import sys
+
+sys.path.insert(0, "{peers}")
+import triton_python_backend_utils as utils
+from graphs import Graph
 
 
-def loads_at_first(name):
-    """A session does not survive the fork of pytriton's worker."""
-    loaded = []
+class TritonPythonModel:
+    def initialize(self, _):
+        self.graph = Graph("{graphs}", "{name}")
 
-    @batch
-    def infer(**inputs):
-        if not loaded:
-            loaded.append(Graph(FOLDER, name))
-        return {"y": loaded[0].run(next(iter(inputs.values())))}
+    def execute(self, requests):
+        inputs = [utils.get_input_tensor_by_name(r, "{input}").as_numpy()[0] for r in requests]
+        answers = self.graph.run_each(inputs)
+        return [utils.InferenceResponse([utils.Tensor("y", y[None])]) for y in answers]
+"""
 
-    return infer
+DATATYPES = {"float32": "TYPE_FP32", "int64": "TYPE_INT64"}
 
 
-# So that Triton's own processes end with this one: without it they are left behind.
-signal.signal(signal.SIGTERM, signal.default_int_handler)
-with Triton(
-    config=TritonConfig(http_port=PORT, grpc_port=PORT + 1, metrics_port=PORT + 2),
-    security_config=TritonSecurityConfig(restricted_endpoints=[]),
-) as triton:
-    for name in NAMES:
-        graph = Graph(FOLDER, name)
-        shape = tuple(size or -1 for size in graph.shape)
-        policy = QueuePolicy(timeout_action=TimeoutAction.REJECT, allow_timeout_override=True)
-        batcher = DynamicBatcher(max_queue_delay_microseconds=100, default_queue_policy=policy)
-        triton.bind(
-            model_name=name,
-            infer_func=loads_at_first(name),
-            inputs=[Tensor(name=graph.input, dtype=graph.dtype, shape=shape)],
-            outputs=[Tensor(name="y", dtype=np.float32, shape=(-1,))],
-            config=ModelConfig(max_batch_size=BATCH_MAX, batcher=batcher),
-        )
-    triton.serve()
+def model(graphs, name):
+    graph = Graph(graphs, name)
+    config = CONFIG.format(
+        name=name,
+        batch_max=BATCH_MAX,
+        input=graph.input,
+        datatype=DATATYPES[graph.dtype.__name__],
+        dims=[size or -1 for size in graph.shape],
+    )
+    return name, config, MODEL.format(peers=PEERS, graphs=graphs, name=name, input=graph.input)
+
+
+port, folder = int(sys.argv[1]), Path(sys.argv[2]).resolve()
+models = [model(folder, name) for name in NAMES]
+shutil.rmtree(folder / "triton", ignore_errors=True)
+serve(port, folder / "triton", models)
