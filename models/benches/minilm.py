@@ -25,8 +25,12 @@ from onnx import TensorProto, helper, numpy_helper
 FUSED = "com.microsoft"
 
 
-def encoder(config, weights):
-    """Token ids [batch, tokens] to the mean of the last hidden states."""
+def encoder(config, weights, masked=False):
+    """Token ids [batch, tokens] to the mean of the last hidden states.
+
+    `masked`: with a mask of padding, to the last hidden states, under the names of Hugging Face's exports.
+    """
+    ids, mask, states = ("input_ids", "attention_mask", "last_hidden_state") if masked else ("ids", None, None)
     graph = Graph(weights)
 
     def table(name, values, kind=numpy.float32):
@@ -50,25 +54,31 @@ def encoder(config, weights):
     words = table("words", weights["embeddings.word_embeddings.weight"])
     types = weights["embeddings.token_type_embeddings.weight"]
     positions = table("positions", weights["embeddings.position_embeddings.weight"] + types[0])
-    shape = graph.node("Shape", ["ids"])
+    shape = graph.node("Shape", [ids])
     tokens = graph.node("Slice", [shape, table("one", [1], numpy.int64), table("two", [2], numpy.int64)])
     of_text = graph.node("Slice", [positions, table("zero", [0], numpy.int64), tokens])
-    x = graph.node("Add", [graph.node("Gather", [words, "ids"]), of_text])
+    x = graph.node("Add", [graph.node("Gather", [words, ids]), of_text])
     x = norm(x, "embeddings.LayerNorm")
+    padding = [graph.node("Cast", [mask], to=TensorProto.INT32)] if masked else []
     for layer in range(config["num_hidden_layers"]):
         at = f"encoder.layer.{layer}"
         qkv = [f"{at}.attention.self.{part}" for part in ("query", "key", "value")]
         heads = config["num_attention_heads"]
-        mixed = graph.node("Attention", dense(x, f"{at}.qkv", qkv), num_heads=heads, domain=FUSED)
+        mixed = graph.node("Attention", dense(x, f"{at}.qkv", qkv) + padding, num_heads=heads, domain=FUSED)
         mixed = product(mixed, f"{at}.attended", [f"{at}.attention.output.dense"])
         x = norm(graph.node("Add", [x, mixed]), f"{at}.attention.output.LayerNorm")
         wide, up, bias = dense(x, f"{at}.up", [f"{at}.intermediate.dense"])
         wide = graph.node("BiasGelu", [graph.node("MatMul", [wide, up]), bias], domain=FUSED)
         narrow = product(wide, f"{at}.down", [f"{at}.output.dense"])
         x = norm(graph.node("Add", [x, narrow]), f"{at}.output.LayerNorm")
-    mean = graph.node("ReduceMean", [x], axes=[1], keepdims=0)
-    inputs = [helper.make_tensor_value_info("ids", TensorProto.INT64, ["batch", "tokens"])]
-    outputs = [helper.make_tensor_value_info(mean, TensorProto.FLOAT, ["batch", config["hidden_size"]])]
+    width, sizes = config["hidden_size"], ["batch", "tokens"]
+    if masked:
+        graph.nodes[-1].output[0] = states
+        answer, shape = states, [*sizes, width]
+    else:
+        answer, shape = graph.node("ReduceMean", [x], axes=[1], keepdims=0), ["batch", width]
+    inputs = [helper.make_tensor_value_info(put, TensorProto.INT64, sizes) for put in filter(None, (ids, mask))]
+    outputs = [helper.make_tensor_value_info(answer, TensorProto.FLOAT, shape)]
     made = helper.make_graph(graph.nodes, "encoder", inputs, outputs, graph.initialisers)
     opsets = [helper.make_opsetid("", 17), helper.make_opsetid(FUSED, 1)]
     return helper.make_model(made, opset_imports=opsets, ir_version=9).SerializeToString()

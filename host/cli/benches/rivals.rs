@@ -14,6 +14,7 @@
 //! deadline of 500 ms (ResNet-50) or 150 ms (MiniLM), and their clients give up after twice that. `all` are
 //! arrivals of the three models at 1 and 2 times: 0.45 of the capacity for ResNet-50, as much for MiniLM, and
 //! 300 requests/s of the perceptron with a deadline of 100 ms. Capacities are those of the server itself.
+//! text-embeddings-inference serves MiniLM only.
 //!
 //! Contenders take turns, each is started for its turn. The table has medians over the rounds. Peers that have
 //! been built take part: `tests/peers`.
@@ -55,6 +56,7 @@ mod times;
 #[path = "rivals/zoo.rs"]
 mod zoo;
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -103,7 +105,7 @@ fn main() {
         .into_iter()
         .filter(|c| options.races(c))
         .collect();
-    let mut wanted = None;
+    let mut wanted = BTreeMap::new();
     let mut turns: Vec<Vec<Turn>> = contenders.iter().map(|_| Vec::new()).collect();
     for round in 0..options.rounds {
         for (contender, turns) in contenders.iter().zip(&mut turns) {
@@ -111,8 +113,7 @@ fn main() {
             switchyard_threads::pin(0).unwrap();
             let running = contender.start(&place);
             switchyard_threads::pin(1).unwrap();
-            let wanted = wanted.get_or_insert_with(|| answers(running.target));
-            compare(contender.name, wanted, &answers(running.target));
+            compare(contender.name, &mut wanted, answers(running.target));
             turns.push(options.turn(running.target));
             eprintln!("{:.2?}", turns.last().unwrap());
         }
@@ -128,19 +129,20 @@ fn settle(target: Target) {
     std::thread::sleep(FORGOTTEN);
 }
 
-fn answers(target: Target) -> Vec<Vec<f32>> {
-    let answer = |model| {
+fn answers(target: Target) -> BTreeMap<Model, Vec<f32>> {
+    let answer = |&model: &Model| {
         // Behind the requests of the last load this may time out.
         let mut answers = (0..10).map(|_| target.answer(model));
-        answers.find_map(Result::ok).expect("an answer")
+        (model, answers.find_map(Result::ok).expect("an answer"))
     };
-    Model::ALL.map(answer).into()
+    target.dialect.models().iter().map(answer).collect()
 }
 
-/// Servers that compute something else are no rivals.
-fn compare(name: &str, wanted: &[Vec<f32>], found: &[Vec<f32>]) {
-    for ((wanted, found), model) in wanted.iter().zip(found).zip(Model::ALL) {
-        let apart = wanted.iter().zip(found).map(|(a, b)| (a - b).abs());
+/// Servers that compute something else than the first are no rivals.
+fn compare(name: &str, wanted: &mut BTreeMap<Model, Vec<f32>>, found: BTreeMap<Model, Vec<f32>>) {
+    for (model, found) in found {
+        let wanted = wanted.entry(model).or_insert_with(|| found.clone());
+        let apart = wanted.iter().zip(&found).map(|(a, b)| (a - b).abs());
         let apart = apart.fold(0_f32, f32::max);
         let same = wanted.len() == found.len() && apart <= TOLERANCE;
         assert!(same, "{name}: {} differs by {apart}", model.name());
@@ -191,28 +193,37 @@ impl Options {
     /// All loads on one server.
     fn turn(&self, target: Target) -> Turn {
         let mut turn = Turn::default();
-        for model in Model::ALL {
+        for &model in target.dialect.models() {
             settle(target);
             busy(target, model, 4, self.busy / 3);
             let loads = [16, 64].map(|connections| busy(target, model, connections, self.busy));
-            turn.busy.push(loads);
+            turn.busy.insert(model, loads);
         }
-        let capacity = |model: usize| turn.busy[model][0].per_s;
-        let [images, texts] = [(Model::Resnet50, capacity(0)), (Model::Minilm, capacity(1))];
-        for of_one in [images, texts] {
-            turn.alone.push([1.0, 2.0].map(|times| {
+        let capacity = |model| Some((model, turn.busy.get(&model)?[0].per_s));
+        let [images, texts] = [Model::Resnet50, Model::Minilm].map(capacity);
+        for (model, per_s) in [images, texts].into_iter().flatten() {
+            let rates = [1.0, 2.0].map(|times| {
                 settle(target);
-                let rate = (of_one.0, of_one.1 * times);
-                arriving(target, &[rate], self.arriving)[0].of(self.arriving)
-            }));
+                let arrived = arriving(target, &[(model, per_s * times)], self.arriving);
+                arrived[0].of(self.arriving)
+            });
+            turn.alone.insert(model, rates);
         }
-        turn.all = [1.0, 2.0].map(|times| {
+        let (Some(images), Some(texts)) = (images, texts) else {
+            return turn;
+        };
+        let all = [1.0, 2.0].map(|times| {
             settle(target);
             let of = |(model, per_s): (Model, f64)| (model, per_s * ALL_SHARE * times);
             let rates = [of(images), of(texts), (Model::Mlp, ALL_MLP_PER_S * times)];
             let arrived = arriving(target, &rates, self.arriving);
-            arrived.iter().map(|one| one.of(self.arriving)).collect()
+            let each = arrived.iter().map(|one| one.of(self.arriving));
+            each.collect::<Vec<_>>()
         });
+        let each = Model::ALL.into_iter().enumerate();
+        turn.all = each
+            .map(|(at, model)| (model, [all[0][at], all[1][at]]))
+            .collect();
         turn
     }
 }

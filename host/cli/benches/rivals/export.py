@@ -1,16 +1,17 @@
-"""The models of rivals.rs as ONNX graphs: `export.py ZOO GRAPHS` writes GRAPHS/NAME.onnx.
+"""The models of rivals.rs as ONNX graphs: `export.py ZOO GRAPHS TEI` writes GRAPHS/NAME.onnx.
 
-Their inputs are `x`, for texts `ids`; their outputs are `y`: what Switchyard answers with.
+TEI becomes the encoder as text-embeddings-inference takes it. The other graphs' inputs are `x`, for texts `ids`; their outputs are `y`: what Switchyard answers with.
 """
 
 import json
 import pathlib
+import shutil
 import sys
 
 import onnx
 from onnx import TensorProto, helper
 
-ZOO, GRAPHS = map(pathlib.Path, sys.argv[1:])
+ZOO, GRAPHS, TEI = map(pathlib.Path, sys.argv[1:])
 sys.path.insert(0, str(pathlib.Path(__file__).parents[4] / "models/benches"))
 import engines  # noqa: E402
 import minilm  # noqa: E402
@@ -45,8 +46,11 @@ network = engines.network(
 )
 save("resnet50", onnx.load_from_string(network), "Softmax", {"axis": 1})
 folder = ZOO / "minilm/only"
-encoder = minilm.encoder(
-    json.loads((folder / "config.json").read_text()), engines.tensors(folder / "model.safetensors")
-)
-save("minilm", onnx.load_from_string(encoder), "LpNormalization", {"axis": 1, "p": 2})
+config, weights = json.loads((folder / "config.json").read_text()), engines.tensors(folder / "model.safetensors")
+encoder = onnx.load_from_string(minilm.encoder(config, weights))
+save("minilm", encoder, "LpNormalization", {"axis": 1, "p": 2})
+TEI.mkdir(exist_ok=True)
+(TEI / "model.onnx").write_bytes(minilm.encoder(config, weights, masked=True))
+(TEI / "config.json").write_text(json.dumps({**config, "architectures": ["BertModel"]}))
+shutil.copy(folder / "tokenizer.json", TEI)
 save("mlp", perceptron(engines.tensors(ZOO / "mlp/only/weights.safetensors")), "Softmax", {"axis": 1})

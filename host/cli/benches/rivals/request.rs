@@ -22,11 +22,21 @@ pub(crate) enum Dialect {
     Mlserver,
     /// JSON of its own with base64.
     Litserve,
+    /// JSON of its own for embeddings of texts.
+    Embeddings,
 }
 
 // === impl Dialect ===
 
 impl Dialect {
+    /// The models that can be asked for in it.
+    pub(crate) fn models(self) -> &'static [Model] {
+        match self {
+            Self::Embeddings => &[Model::Minilm],
+            _ => &Model::ALL,
+        }
+    }
+
     /// A whole HTTP request. A server that knows deadlines may give it up after `timeout`.
     pub(crate) fn request(self, model: Model, input: &Input, timeout: Duration) -> Vec<u8> {
         let parameters = json!({"timeout": timeout.as_micros() as u64});
@@ -65,6 +75,10 @@ impl Dialect {
                 let body = json!({"x": STANDARD.encode(input.bytes())});
                 (format!("/{name}"), body, Vec::new())
             }
+            Self::Embeddings => {
+                let body = json!({"inputs": input.text(), "normalize": true});
+                ("/embed".to_owned(), body, Vec::new())
+            }
         };
         http(&path, &json, &blob)
     }
@@ -83,7 +97,8 @@ pub(crate) fn numbers(json_bytes: Option<usize>, body: &[u8]) -> Result<Vec<f32>
     let answer: Value = serde_json::from_slice(body).map_err(|_| text())?;
     let data = answer
         .get("y")
-        .or_else(|| answer.pointer("/outputs/0/data"));
+        .or_else(|| answer.pointer("/outputs/0/data"))
+        .or_else(|| answer.get(0));
     let data = data.ok_or_else(text)?;
     serde_json::from_value(data.clone()).map_err(|_| text())
 }

@@ -29,9 +29,10 @@ enum Kind {
     Own(&'static str),
     /// `graphs.py` of this peer.
     Python(&'static str, Dialect),
+    TextEmbeddings,
 }
 
-pub(crate) const CONTENDERS: [Contender; 6] = [
+pub(crate) const CONTENDERS: [Contender; 7] = [
     Contender {
         name: "inline",
         kind: Kind::Inline,
@@ -56,6 +57,10 @@ pub(crate) const CONTENDERS: [Contender; 6] = [
         name: "litserve",
         kind: Kind::Python("litserve", Dialect::Litserve),
     },
+    Contender {
+        name: "text-embeddings-inference",
+        kind: Kind::TextEmbeddings,
+    },
 ];
 
 /// Where everything is.
@@ -78,8 +83,14 @@ pub(crate) struct Running {
 impl Contender {
     /// Why it cannot be raced on this machine.
     pub(crate) fn missing(&self) -> Option<String> {
-        let Kind::Python(peer, _) = self.kind else {
-            return None;
+        let peer = match self.kind {
+            Kind::Inline | Kind::Own(_) => return None,
+            Kind::Python(peer, _) => peer,
+            Kind::TextEmbeddings => {
+                let binary = text_embeddings();
+                let why = || format!("no {}, see tests/peers/README.md", binary.display());
+                return (!binary.exists()).then(why);
+            }
         };
         let python = interpreter(peer);
         let mut import = Command::new(&python);
@@ -124,15 +135,22 @@ impl Contender {
                 command.stderr(Stdio::null());
                 (command, dialect)
             }
+            Kind::TextEmbeddings => {
+                let mut command = Command::new(text_embeddings());
+                command.arg("--model-id").arg(place.models.join("tei"));
+                command.args(["--pooling", "mean", "--hostname", "127.0.0.1"]);
+                command.args(["--port", &port.to_string()]);
+                command.args(["--prometheus-port", &(port + 1).to_string()]);
+                command.env("ORT_DYLIB_PATH", place.library);
+                (command, Dialect::Embeddings)
+            }
         };
         command.env("RUST_LOG", "warn");
         let mut process = Process::start(&mut command).unwrap();
         let began = Instant::now();
         let target = Target { port, dialect };
-        while Model::ALL
-            .iter()
-            .any(|model| target.answer(*model).is_err())
-        {
+        let models = dialect.models().iter();
+        while models.clone().any(|model| target.answer(*model).is_err()) {
             assert!(!process.has_ended(), "{} has ended", self.name);
             let waited = began.elapsed();
             assert!(waited < START_MAX, "{} does not start", self.name);
@@ -218,6 +236,12 @@ dir = "{folder}/profiles"
 fn policies() -> PathBuf {
     let named = std::env::var_os("SWITCHYARD_POLICIES");
     named.map_or_else(|| root().join("target/policies"), PathBuf::from)
+}
+
+fn text_embeddings() -> PathBuf {
+    let named = std::env::var_os("SWITCHYARD_TEI");
+    let built = || root().join("target/tei/release/text-embeddings-router");
+    named.map_or_else(built, PathBuf::from)
 }
 
 fn interpreter(peer: &str) -> PathBuf {
