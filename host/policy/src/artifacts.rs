@@ -1,9 +1,13 @@
 //! Tables and weights that a policy may read: the files in its own folder, and no others.
 
+use std::io::Read;
 use std::path::{Component, Path, PathBuf};
 
 use crate::files::{FileError, FileStamps, is_gone, open_regular, read_regular};
 use crate::hash::ContentHash;
+
+/// The part of a file that is read into one buffer for all.
+const SMALL_BYTES: u64 = 1 << 16;
 
 /// The folder of one policy: `NAME/` next to `NAME.wasm`.
 #[derive(Clone, Debug)]
@@ -51,14 +55,21 @@ impl Artifacts {
         let files = Self::of(policy).ok().filter(|files| !files.is_empty())?;
         let folder = Self::folder_of(policy);
         let mut hasher = blake3::Hasher::new();
+        let mut contents = Vec::new();
         for path in files.paths() {
             let name = path.strip_prefix(&folder).unwrap_or(path);
             let name = name.as_os_str().as_encoded_bytes();
             hasher.update(&(name.len() as u64).to_le_bytes());
             hasher.update(name);
-            if let Ok((file, metadata)) = open_regular(path) {
+            if let Ok((mut file, metadata)) = open_regular(path) {
                 hasher.update(&metadata.len().to_le_bytes());
-                let _ = hasher.update_reader(file);
+                // A reader of its own would clear a large buffer for each of many small tables.
+                contents.clear();
+                let _ = (&mut file).take(SMALL_BYTES).read_to_end(&mut contents);
+                hasher.update(&contents);
+                if metadata.len() > SMALL_BYTES {
+                    let _ = hasher.update_reader(file);
+                }
             }
         }
         Some(hasher.finalize().into())

@@ -90,8 +90,9 @@ impl FileStamps {
                 continue;
             }
             // Links to folders are not followed: they may lead back here.
-            if !entry.file_type()?.is_dir() {
-                if !path.is_dir() {
+            let kind = entry.file_type()?;
+            if !kind.is_dir() {
+                if !(kind.is_symlink() && path.is_dir()) {
                     self.add_file(&path)?;
                 }
             } else if with_subfolders {
