@@ -25,6 +25,10 @@ const LEAST: usize = 8;
 /// Ratios older than this do not count: the cause of the slowdown may be gone.
 const MEMORY: Micros = Micros::from_millis(5_000);
 
+/// After this long without a batch nothing is known of a kind: the load that slowed the last ones has gone with
+/// them. A server that has answered thousands of short requests a second would refuse the first long ones.
+const PAUSE: Micros = Micros::from_millis(1_000);
+
 /// Batches of a kind count together until they take this long by the profile.
 const SPAN: Micros = Micros::from_millis(1);
 
@@ -152,13 +156,13 @@ impl Estimates {
     /// The slowdowns of all kinds of workers; empty while predictions keep to the profile.
     pub(crate) fn by_kind(&self, now: Time) -> impl Iterator<Item = Slowdown> {
         let kinds = self.kinds.iter().filter(|_| self.follows);
-        kinds.map(move |kind| kind.ratios.at(now))
+        kinds.map(move |kind| kind.at(now))
     }
 
     /// The slowdown of all batches on a kind of worker.
     pub(crate) fn of_kind(&self, now: Time, kind: KindId) -> Slowdown {
         let kind = self.kinds.get(kind.index());
-        kind.map_or(Slowdown::NONE, |kind| kind.ratios.at(now))
+        kind.map_or(Slowdown::NONE, |kind| kind.at(now))
     }
 
     /// The slowdown of a series; that of its kind while few of its batches ran lately.
@@ -217,7 +221,17 @@ impl BatchSeries {
 // === impl KindRatios ===
 
 impl KindRatios {
+    fn at(&self, now: Time) -> Slowdown {
+        match self.ratios.has_paused(now, PAUSE) {
+            true => Slowdown::NONE,
+            false => self.ratios.published,
+        }
+    }
+
     fn add(&mut self, now: Time, (profiled, observed): (Micros, Micros), percentile: f64) {
+        if self.ratios.has_paused(now, PAUSE) {
+            self.ratios = Ratios::default();
+        }
         if self.profiled == Micros::ZERO || now.since(self.since) > MEMORY {
             (self.profiled, self.observed, self.since) = (Micros::ZERO, Micros::ZERO, now);
         }
@@ -299,15 +313,12 @@ impl Ratios {
         }
     }
 
-    fn at(&self, now: Time) -> Slowdown {
-        match self.is_stale(now) {
-            true => Slowdown::NONE,
-            false => self.published,
-        }
+    fn is_stale(&self, now: Time) -> bool {
+        self.has_paused(now, MEMORY)
     }
 
-    fn is_stale(&self, now: Time) -> bool {
-        self.len == 0 || now.since(self.newest) > MEMORY
+    fn has_paused(&self, now: Time, pause: Micros) -> bool {
+        self.len == 0 || now.since(self.newest) > pause
     }
 }
 
@@ -371,6 +382,20 @@ mod tests {
         observed(&mut estimates, 0, 10, 1_000_000);
         assert_eq!(estimates.of_series(at(10), SERIES), SLOWDOWN_MAX);
         assert_eq!(estimates.of_series(at(5_011), SERIES), Slowdown::NONE);
+    }
+
+    /// The load that made them slow may have ended with them; batches of a series are rarer.
+    #[test]
+    fn a_kind_without_batches_for_a_second_is_as_fast_as_profiled() {
+        let mut estimates = Estimates::new(true, 0.95, 1);
+        observed(&mut estimates, 0, 40, 6_000);
+        let kind = |at_ms| estimates.of_kind(at(at_ms), KindId(0)).ratio();
+        assert!(kind(1_000) > 5.9);
+        assert_eq!(kind(1_040), 1.0);
+        assert!(estimates.of_series(at(1_040), SERIES).ratio() > 5.9);
+        observed(&mut estimates, 1_100, 1, 6_000);
+        let kind = estimates.of_kind(at(1_100), KindId(0));
+        assert_eq!(kind, Slowdown::NONE, "of 8 batches at least");
     }
 
     #[test]

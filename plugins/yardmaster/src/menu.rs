@@ -3,7 +3,7 @@
 
 use switchyard_sdk::accuracy::{expected, posterior};
 use switchyard_sdk::catalog::{App, Capabilities, WorkerSpec};
-use switchyard_sdk::{Catalog, ExitId, Penalty, VariantId};
+use switchyard_sdk::{AppId, Catalog, ExitId, Penalty, VariantId};
 
 /// Largest number of choices of an app: a set of them is a `u64`.
 const CHOICES_MAX: usize = 64;
@@ -11,6 +11,7 @@ const CHOICES_MAX: usize = 64;
 /// The choices of one app.
 #[derive(Clone, Debug)]
 pub(crate) struct Menu {
+    pub(crate) app: AppId,
     pub(crate) penalty: Penalty,
     pub(crate) slo_us: f64,
     /// Dirichlet parameters; empty unless the app classifies.
@@ -99,6 +100,7 @@ impl Menu {
         };
         let model = app.sneakpeek.as_ref();
         let mut menu = Self {
+            app: app.id,
             penalty: app.penalty,
             slo_us: app.slo.max(1) as f64,
             prior: Vec::new(),

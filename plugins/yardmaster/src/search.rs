@@ -92,6 +92,7 @@ impl Yard<'_> {
             candidates[first..].sort_by(by_promise);
             candidates.truncate(first + CANDIDATES);
         }
+        self.keep_order(&mut candidates);
         candidates.sort_by(by_promise);
         for candidate in candidates {
             let state = self.slots[slot];
@@ -109,6 +110,27 @@ impl Yard<'_> {
                 *best = Some(NextBatch { value, ..candidate });
             }
         }
+    }
+
+    /// Leaves out batches of a lane that would overtake an older request in another lane of their app, once that has
+    /// waited for an SLO: without a near deadline long requests would wait for as long as short ones come.
+    fn keep_order(&self, candidates: &mut Vec<NextBatch>) {
+        let last = self.menus.last().map(|menu| menu.app.index() + 1);
+        // Fast path: every app has one lane.
+        if last == Some(self.menus.len()) {
+            return;
+        }
+        let mut waits_us = vec![0.0_f64; self.menus.len()];
+        for batch in &*candidates {
+            let ages_us = batch.jobs.iter().map(|&at| self.jobs.list[at].age_us);
+            waits_us[batch.lane] = ages_us.fold(waits_us[batch.lane], f64::max);
+        }
+        let menus = self.menus;
+        candidates.retain(|batch| {
+            let (of, own_us) = (&menus[batch.lane], waits_us[batch.lane]);
+            let mut lanes = menus.iter().zip(&waits_us);
+            !lanes.any(|(menu, &us)| menu.app == of.app && us > own_us.max(of.slo_us))
+        });
     }
 
     /// A batch of the first jobs that gain by it, with what it earns itself.

@@ -56,6 +56,24 @@ fn a_long_request_alone_runs() {
     assert_eq!(decide(&catalog, window), [[1]]);
 }
 
+/// Both have a minute. The short one is served first until the long one has waited for an SLO.
+#[test]
+fn a_long_request_is_not_overtaken_for_ever() {
+    let catalog = texts();
+    let window = |age_us| {
+        WindowBuilder::new(&catalog)
+            .now_us(10_000_000)
+            .request("texts")
+            .cost(8.0)
+            .age_us(age_us)
+            .slack_us(60_000_000)
+            .request("texts")
+            .slack_us(60_000_000)
+    };
+    assert_eq!(decide(&catalog, window(90_000)), [[2]]);
+    assert_eq!(decide(&catalog, window(110_000)), [[1]]);
+}
+
 #[test]
 fn requests_of_other_costs_have_a_lane_with_their_latencies() {
     let catalog = texts();
