@@ -112,8 +112,8 @@ impl Yard<'_> {
         }
     }
 
-    /// Leaves out batches of a lane that would overtake an older request in another lane of their app, once that has
-    /// waited for an SLO: without a near deadline long requests would wait for as long as short ones come.
+    /// Leaves out batches that overtake an older request in another lane of their app although they have more than
+    /// an SLO left: nothing is won by it, and long requests would wait for as long as short ones come.
     fn keep_order(&self, candidates: &mut Vec<NextBatch>) {
         let last = self.menus.last().map(|menu| menu.app.index() + 1);
         // Fast path: every app has one lane.
@@ -125,11 +125,12 @@ impl Yard<'_> {
             let ages_us = batch.jobs.iter().map(|&at| self.jobs.list[at].age_us);
             waits_us[batch.lane] = ages_us.fold(waits_us[batch.lane], f64::max);
         }
-        let menus = self.menus;
+        let (menus, list) = (self.menus, &self.jobs.list);
         candidates.retain(|batch| {
             let (of, own_us) = (&menus[batch.lane], waits_us[batch.lane]);
+            let is_urgent = batch.jobs.iter().any(|&at| list[at].left_us <= of.slo_us);
             let mut lanes = menus.iter().zip(&waits_us);
-            !lanes.any(|(menu, &us)| menu.app == of.app && us > own_us.max(of.slo_us))
+            is_urgent || !lanes.any(|(menu, &us)| menu.app == of.app && us > own_us)
         });
     }
 
