@@ -88,7 +88,7 @@ impl Parked {
         self.requests.len() as f64 * (self.worth * (1.0 - lost) - wait)
     }
 
-    /// Late by half the time that it had, as of `Jobs::lost_until_us`: it goes on at once.
+    /// Late by half the time that it had, as of `Lost::until_us`: it goes on at once.
     fn is_overdue(&self) -> bool {
         self.age_us > self.allowed_us + self.allowed_us / 2
     }
