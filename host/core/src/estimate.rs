@@ -25,7 +25,7 @@ const LEAST: usize = 8;
 /// Ratios older than this do not count: the cause of the slowdown may be gone.
 const MEMORY: Micros = Micros::from_millis(5_000);
 
-/// After this long without a batch nothing is known of a kind: the load that slowed the last ones has gone with
+/// After this long without a ratio nothing is known of a kind: the load that slowed the last ones has gone with
 /// them. A server that has answered thousands of short requests a second would refuse the first long ones.
 const PAUSE: Micros = Micros::from_millis(1_000);
 

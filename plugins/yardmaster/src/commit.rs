@@ -1,6 +1,7 @@
 //! From a schedule to a plan: batches, answers from evidence, and requests that can earn nothing.
 
 use switchyard_sdk::PlanBuilder;
+use switchyard_sdk::sort::sort_distinct;
 
 use crate::job::{LOST_MAX, LostJob};
 use crate::menu::Menu;
@@ -60,7 +61,7 @@ impl Lost {
                     allows: job.allows,
                 });
             }
-            lost.sort_unstable();
+            sort_distinct(lost, |a, b| a < b);
         }
         Self(lost)
     }

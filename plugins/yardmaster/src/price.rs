@@ -35,7 +35,7 @@ struct Step {
     is_first: bool,
 }
 
-/// What a request of the lane earns with its best choice at a price, in the batches of the demand.
+/// The earnings of a request of the lane with its best choice at a price, in the batches of the demand.
 pub(crate) fn surplus(
     menu: &Menu,
     classes: &Classes,

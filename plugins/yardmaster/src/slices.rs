@@ -22,7 +22,7 @@ pub(crate) struct Parked {
     variant: VariantId,
     stages_run: u32,
     requests: Vec<RequestId>,
-    /// What they cost together, in rows of the profile.
+    /// Their cost together, in rows of the profile.
     rows: f64,
     /// Of the one that is due first: time since its arrival, and from there to its deadline.
     age_us: u64,

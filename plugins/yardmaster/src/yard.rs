@@ -105,7 +105,7 @@ impl<'a> Yard<'a> {
         first
     }
 
-    /// What jobs of a lane cost together, in usual requests of it.
+    /// The cost of jobs of a lane together, in usual requests of it.
     pub(crate) fn rows(&self, jobs: &[usize]) -> f64 {
         jobs.iter().map(|&at| self.jobs.list[at].rows).sum()
     }

@@ -35,13 +35,15 @@ fn a_long_request_that_cannot_be_in_time_lets_a_short_one_go_first() {
     assert_eq!(decide(&catalog, window), [[2]]);
 }
 
-/// 70 ms for request 1, due first, would make request 2 late, which has 60 ms; after it there is time for both.
+/// Request 1 came first and takes 70 ms: that would make request 2 late, which has 60 ms. After it there is time.
 #[test]
 fn a_long_request_waits_for_a_short_one_that_it_would_make_late() {
     let catalog = texts();
     let window = WindowBuilder::new(&catalog)
+        .now_us(1_000_000)
         .request("texts")
         .cost(7.0)
+        .age_us(5_000)
         .slack_us(90_000)
         .request("texts")
         .slack_us(60_000);
@@ -101,7 +103,7 @@ fn requests_of_other_costs_have_a_lane_with_their_latencies() {
     assert_eq!(learn(), wanted, "none is counted twice");
 }
 
-/// The host's rules, `docs/profiles.md`.
+/// The rules of the host's `Profile::latency_of`.
 #[test]
 fn latencies_between_and_beyond_batches() {
     let latencies_us = [10.0, 18.0, 24.0];
