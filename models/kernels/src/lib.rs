@@ -16,7 +16,7 @@
 //!   convolutions with gradients.
 //!
 //! The process chooses its [`Instructions`] at run time: AVX-512, AVX2 with FMA, or plain code.
-//! `simd` holds all unsafe code.
+//! `simd` and the memory of weights hold all unsafe code.
 //!
 //! Every output value is one sum in one order, over the positions of the window and then the
 //! input's channels. (Winograd's transforms sum over the channels for each of 16 points, and then

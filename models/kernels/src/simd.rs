@@ -6,7 +6,7 @@
 //! - `x86` implements them with AVX2 and AVX-512
 //! - [`dispatch`](mod@dispatch) runs an operation with the chosen set
 //!
-//! `x86` and [`dispatch`](mod@dispatch) hold all unsafe code of the crate.
+//! `x86` and [`dispatch`](mod@dispatch) hold all unsafe code of the module.
 
 pub(crate) mod bytes;
 mod dispatch;

@@ -61,7 +61,8 @@ impl<S: Simd> Tiles for ScoreTiles<'_, S> {
         let last = offsets.len() - 1;
         let inputs: [&[f32]; M] = array::from_fn(|m| &self.queries[offsets[m.min(last)]..]);
         let zeros = [simd.splat(0.0); N];
-        let sums = multiply::<_, M, N>(Singles(simd), zeros, inputs, keys, one_run(depth));
+        let sums =
+            multiply::<_, M, N, false>(Singles(simd), zeros, inputs, keys, keys, one_run(depth));
         // Indexed by constants once unrolled; see `multiply`.
         #[allow(clippy::needless_range_loop)]
         for m in 0..M {
@@ -96,7 +97,14 @@ impl<S: Simd> Tiles for MixTiles<'_, S> {
         let last = offsets.len() - 1;
         let inputs: [&[f32]; M] = array::from_fn(|m| &self.shares[offsets[m.min(last)]..]);
         let zeros = [simd.splat(0.0); N];
-        let sums = multiply::<_, M, N>(Singles(simd), zeros, inputs, values, one_run(tokens));
+        let sums = multiply::<_, M, N, false>(
+            Singles(simd),
+            zeros,
+            inputs,
+            values,
+            values,
+            one_run(tokens),
+        );
         // Indexed by constants once unrolled; see `multiply`.
         #[allow(clippy::needless_range_loop)]
         for m in 0..M {

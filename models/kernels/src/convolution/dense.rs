@@ -9,11 +9,14 @@ use super::tile;
 use crate::activation::Activation;
 use crate::bf16;
 use crate::error::KernelError;
-use crate::memory::{Aligned, Buffer, FeatureMap, Padded};
+use crate::memory::{Aligned, Buffer, FeatureMap, Padded, Weights};
 use crate::simd::products::{OnPairs, Products, Singles};
 use crate::simd::vectors::{Simd, Vectorized};
 use crate::simd::{dispatch, dispatch_pairs, lanes, pair_steps, registers};
 use crate::window::Window2d;
+
+/// Values of the largest panel that is fetched ahead: this panel and the next one fit into the cache of a core.
+const AHEAD_MAX: usize = 64 << 10;
 
 /// Weights `[positions * input, output]` and biases, in panels.
 ///
@@ -22,7 +25,7 @@ use crate::window::Window2d;
 pub(super) struct DenseKernel {
     /// `[panel][position][word of a position][channel of the panel]`, zeros behind the last
     /// channel.
-    weights: Aligned,
+    weights: Weights,
     /// `[panel][channel of the panel]`.
     biases: Aligned,
     words: Words,
@@ -121,7 +124,7 @@ impl DenseKernel {
         let each = words.of_position(input);
         let count = rows / input * each;
         let padded = panels::padded(output, vectors);
-        let mut weights = Aligned::zeros(count * padded);
+        let mut weights = Weights::zeros(count * padded);
         let mut biases = Aligned::zeros(padded);
         for panel in panels(output, vectors) {
             let width = panel.vectors * vectors[0];
@@ -270,14 +273,21 @@ impl<P: Products> Tiles for DenseTiles<'_, P> {
         let simd = self.products.simd();
         let (kernel, input) = (self.kernel, self.input);
         let (rows, output) = (kernel.rows, kernel.shape.output);
-        let weights = &kernel.weights[panel.from * rows..][..N * Self::LANES * rows];
-        let weights = simd.vectors(weights).as_chunks::<N>().0;
+        let count = N * Self::LANES * rows;
+        let (weights, behind) = kernel.weights[panel.from * rows..].split_at(count);
+        // The first tile fetches the panel. Those after it find it in the cache, and fetch the next one.
+        let ahead = match from > 0 && count <= AHEAD_MAX && behind.len() >= count {
+            true => &behind[..count],
+            false => weights,
+        };
+        let [weights, ahead] = [weights, ahead].map(|panel| simd.vectors(panel).as_chunks::<N>().0);
         let biases = simd.vectors(&kernel.biases[panel.from..][..N * Self::LANES]);
         let biases: [_; N] = array::from_fn(|n| biases[n]);
         let last = offsets.len() - 1;
         let inputs: [&[f32]; M] = array::from_fn(|m| &input[offsets[m.min(last)]..]);
         let runs = self.geometry.runs;
-        let sums = tile::multiply::<P, M, N>(self.products, biases, inputs, weights, runs);
+        let sums =
+            tile::multiply::<P, M, N, true>(self.products, biases, inputs, weights, ahead, runs);
         // Indexed by constants once unrolled; see `tile::multiply`.
         #[allow(clippy::needless_range_loop)]
         for m in 0..M {

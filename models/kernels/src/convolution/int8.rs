@@ -17,7 +17,7 @@ use super::panels::{self, Panel, Tiles, WeightShape, panels};
 use super::tile::Runs;
 use crate::activation::{Activation, relu};
 use crate::error::KernelError;
-use crate::memory::{Aligned, FeatureMap};
+use crate::memory::{FeatureMap, Weights};
 use crate::simd::bytes::{Bytes, OnBytes};
 use crate::simd::{byte_shape, dispatch_bytes};
 use crate::window::Window2d;
@@ -33,7 +33,7 @@ const WIDTH_MAX: usize = 64;
 pub(super) struct Int8Kernel {
     /// `[panel][line of the window][group][channel of the panel][4]`, zeros behind a line's last
     /// value and the last channel.
-    weights: Aligned<i8>,
+    weights: Weights<i8>,
     /// By channel, filled up to whole panels.
     channels: Vec<OutputChannel>,
     /// Groups of a line of a window.
@@ -106,7 +106,7 @@ impl Int8Kernel {
         let run = rows / lines;
         let groups = run.div_ceil(GROUP);
         let padded = panels::padded(output, vectors);
-        let mut weights = Aligned::<i8>::zeros(lines * groups * GROUP * padded);
+        let mut weights = Weights::<i8>::zeros(lines * groups * GROUP * padded);
         let mut channels = vec![OutputChannel::default(); padded];
         for panel in panels(output, vectors) {
             let width = panel.vectors * vectors[0];

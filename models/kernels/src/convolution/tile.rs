@@ -39,13 +39,15 @@ pub(crate) struct Runs {
 
 /// For each position, the biases plus the products of its runs and the channels' weights.
 ///
-/// `inputs` starts at each position's window. `weights` has one row for each word of a window.
+/// `inputs` starts at each position's window. `weights` has one row for each word of a window. `ahead` has as
+/// many rows; they are fetched meanwhile if `FETCHES`.
 #[inline(always)]
-pub(crate) fn multiply<P: Products, const M: usize, const N: usize>(
+pub(crate) fn multiply<P: Products, const M: usize, const N: usize, const FETCHES: bool>(
     products: P,
     biases: [VectorOf<P>; N],
     inputs: [&[f32]; M],
     weights: &[[VectorOf<P>; N]],
+    ahead: &[[VectorOf<P>; N]],
     runs: Runs,
 ) -> [[VectorOf<P>; N]; M] {
     // Indexed by constants only, once the loops are unrolled: otherwise the sums stay in memory.
@@ -56,11 +58,15 @@ pub(crate) fn multiply<P: Products, const M: usize, const N: usize>(
         // inlined when two callers share it: the lengths are then unknown, and everything takes 1.6
         // times as long.
         let weights = &weights[line * rows..][..rows];
+        let ahead = &ahead[line * rows..][..rows];
         let mut words: [&[P::Input]; M] = [&[]; M];
         for m in 0..M {
             words[m] = &P::inputs(&inputs[m][line * runs.pitch..])[..rows];
         }
         for k in 0..rows {
+            if FETCHES {
+                products.simd().prefetch(&ahead[k]);
+            }
             for step in 0..P::STEPS {
                 let mut parts = weights[k];
                 for part in &mut parts {

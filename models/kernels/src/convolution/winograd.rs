@@ -20,7 +20,7 @@ use super::panels::{self, Panel, Tiles, WeightShape, panels};
 use super::tile::{self, Runs, finish_vector};
 use crate::activation::Activation;
 use crate::error::KernelError;
-use crate::memory::{Aligned, Buffer, FeatureMap, Padded};
+use crate::memory::{Aligned, Buffer, FeatureMap, Padded, Weights};
 use crate::simd::products::Singles;
 use crate::simd::vectors::{Simd, Vectorized};
 use crate::simd::{dispatch, lanes, registers};
@@ -40,7 +40,7 @@ const BLOCK_TILES: usize = 32;
 #[derive(Debug)]
 pub(super) struct WinogradKernel {
     /// `[point][panel][input channel][channel of the panel]`, zeros behind the last channel.
-    weights: Aligned,
+    weights: Weights,
     /// `[panel][channel of the panel]`.
     biases: Aligned,
     lanes: usize,
@@ -115,7 +115,7 @@ impl WinogradKernel {
         let shape = WeightShape::of(weight.len(), [3, input, output]);
         let (rest, bias) = weight.split_at(shape.rows * output);
         let padded = panels::padded(output, vectors);
-        let mut weights = Aligned::zeros(POINTS * input * padded);
+        let mut weights = Weights::zeros(POINTS * input * padded);
         let mut biases = Aligned::zeros(padded);
         for panel in panels(output, vectors) {
             let width = panel.vectors * vectors[0];
@@ -383,7 +383,8 @@ impl<S: Simd> Tiles for PointTiles<'_, S> {
             run: input,
         };
         let zeros = [simd.splat(0.0); N];
-        let sums = tile::multiply::<_, M, N>(Singles(simd), zeros, inputs, weights, runs);
+        let sums =
+            tile::multiply::<_, M, N, false>(Singles(simd), zeros, inputs, weights, weights, runs);
         // Indexed by constants once unrolled; see `tile::multiply`.
         #[allow(clippy::needless_range_loop)]
         for m in 0..M {

@@ -7,7 +7,7 @@ use std::cell::RefCell;
 use std::ops::{Deref, DerefMut};
 
 /// Bytes of a cache line: vectors that start at a multiple of it never span two lines.
-const LINE: usize = 64;
+pub(super) const LINE: usize = 64;
 
 /// Buffers that one thread keeps.
 const KEPT_MAX: usize = 16;

@@ -62,6 +62,9 @@ pub(crate) trait Simd: Copy {
     /// Fills `to`, which is at most a vector.
     fn store(self, to: &mut [f32], vector: Self::Vector);
 
+    /// Has the machine fetch the memory of `vectors` into the cache of its core. Changes no value.
+    fn prefetch<const N: usize>(self, vectors: &[Self::Vector; N]);
+
     /// Views values that start at a multiple of a vector's size, and are a multiple of one, as
     /// vectors.
     fn vectors(self, values: &[f32]) -> &[Self::Vector];
@@ -155,6 +158,9 @@ impl<const N: usize> Simd for Portable<N> {
     fn store(self, to: &mut [f32], vector: [f32; N]) {
         to.copy_from_slice(&vector[..to.len()]);
     }
+
+    #[inline(always)]
+    fn prefetch<const M: usize>(self, _: &[[f32; N]; M]) {}
 
     #[inline(always)]
     fn vectors(self, values: &[f32]) -> &[[f32; N]] {

@@ -210,6 +210,17 @@ macro_rules! instructions {
             }
 
             #[inline(always)]
+            fn prefetch<const N: usize>(self, vectors: &[$vector; N]) {
+                const LINE: usize = 64;
+                let start = vectors.as_ptr().cast::<i8>();
+                for byte in (0..size_of::<[$vector; N]>()).step_by(LINE) {
+                    // SAFETY: every x86-64 machine has the instruction, which never faults; the byte
+                    // is one of the vectors.
+                    unsafe { _mm_prefetch::<_MM_HINT_T1>(start.add(byte)) };
+                }
+            }
+
+            #[inline(always)]
             fn vectors(self, values: &[f32]) -> &[$vector] {
                 // SAFETY: any bits are a vector of f32, and `align_to` takes care of alignment.
                 let (before, vectors, _) = unsafe { values.align_to::<$vector>() };
