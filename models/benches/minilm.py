@@ -19,7 +19,7 @@ import time
 
 import numpy
 import onnxruntime
-from engines import Graph, tensors
+from graphs import Graph, tensors
 from onnx import TensorProto, helper, numpy_helper
 
 FUSED = "com.microsoft"
