@@ -190,12 +190,13 @@ def minilm(folder):
             return torch.nn.functional.normalize(mean, dim=1)
 
     text = " ".join(f"word{i * 7 + 3}" for i in range(62))
-    ids = torch.tensor([tokenizer.encode(text).ids])
+    ids = torch.tensor([tokenizer.encode(text).ids] * 2)
     names = ["input_ids", "attention_mask"]
     inputs = {"input_ids": ids, "attention_mask": torch.ones_like(ids)}
     file = folder / "reference.onnx"
-    torch_export(Sentence(), inputs, file, names, ["sentence"], (None, None))
-    reference = {name: value.numpy() for name, value in inputs.items()}
+    batch = torch.export.Dim("batch", min=1, max=64)
+    torch_export(Sentence(), inputs, file, names, ["sentence"], ({0: batch}, {0: batch}))
+    reference = {name: value[:1].numpy() for name, value in inputs.items()}
     np.savez(folder / "reference.npz", **reference)
     return source, file, {"text": np.array([[text]])}, ["reference.npz"]
 
