@@ -1,43 +1,50 @@
-"""Real Triton with the model of the race: `python serve.py PORT ZOO`.
+"""Real Triton with the model of the race in its Python backend: `python serve.py PORT ZOO`.
 
-Needs `pip install nvidia-pytriton==0.7.0 safetensors numpy` in an environment of its own, and that
-Python's `lib` folder in LD_LIBRARY_PATH.
+Needs `pip install nvidia-pytriton==0.7.0 safetensors numpy` in an environment of its own. ZOO/triton gets its
+files. Without a queue policy, for the reason in `graphs.py`.
 """
 
-import signal
+import shutil
 import sys
+from pathlib import Path
 
+from backend import serve
+
+CONFIG = """
+name: "mlp"
+backend: "python"
+max_batch_size: 64
+input [ { name: "x", data_type: TYPE_FP32, dims: [187] } ]
+output [ { name: "probabilities", data_type: TYPE_FP32, dims: [7] } ]
+instance_group [ { kind: KIND_CPU, count: 1 } ]
+dynamic_batching {}
+"""
+
+MODEL = """
 import numpy as np
-from pytriton.decorators import batch
-from pytriton.model_config import DynamicBatcher, ModelConfig, Tensor
-from pytriton.triton import Triton, TritonConfig, TritonSecurityConfig
+import triton_python_backend_utils as utils
 from safetensors.numpy import load_file
 
-PORT, ZOO = int(sys.argv[1]), sys.argv[2]
-WEIGHTS = load_file(f"{ZOO}/mlp/only/weights.safetensors")
+W = load_file("{zoo}/mlp/only/weights.safetensors")
 
 
-# So that Triton's own processes end with this one: without it they are left behind.
-signal.signal(signal.SIGTERM, signal.default_int_handler)
-
-
-@batch
-def infer(x):
-    hidden = np.maximum(x @ WEIGHTS["layer0.weight"] + WEIGHTS["layer0.bias"], 0.0)
-    logits = hidden @ WEIGHTS["head.weight"] + WEIGHTS["head.bias"]
+def probabilities(x):
+    hidden = np.maximum(x @ W["layer0.weight"] + W["layer0.bias"], 0.0)
+    logits = hidden @ W["head.weight"] + W["head.bias"]
     scores = np.exp(logits - logits.max(axis=1, keepdims=True))
-    return {"probabilities": (scores / scores.sum(axis=1, keepdims=True)).astype(np.float32)}
+    return (scores / scores.sum(axis=1, keepdims=True)).astype(np.float32)
 
 
-with Triton(
-    config=TritonConfig(http_port=PORT, grpc_port=PORT + 1, metrics_port=PORT + 2),
-    security_config=TritonSecurityConfig(restricted_endpoints=[]),
-) as triton:
-    triton.bind(
-        model_name="mlp",
-        infer_func=infer,
-        inputs=[Tensor(name="x", dtype=np.float32, shape=(187,))],
-        outputs=[Tensor(name="probabilities", dtype=np.float32, shape=(7,))],
-        config=ModelConfig(max_batch_size=64, batcher=DynamicBatcher(max_queue_delay_microseconds=100)),
-    )
-    triton.serve()
+class TritonPythonModel:
+    def execute(self, requests):
+        inputs = [utils.get_input_tensor_by_name(r, "x").as_numpy() for r in requests]
+        answers = probabilities(np.concatenate(inputs))
+        ends = np.cumsum([len(x) for x in inputs])[:-1]
+        return [
+            utils.InferenceResponse([utils.Tensor("probabilities", y)]) for y in np.split(answers, ends)
+        ]
+"""
+
+port, zoo = int(sys.argv[1]), Path(sys.argv[2]).resolve()
+shutil.rmtree(zoo / "triton", ignore_errors=True)
+serve(port, zoo / "triton", [("mlp", CONFIG, MODEL.replace("{zoo}", str(zoo)))])

@@ -80,16 +80,11 @@ fn furnace(program: &Path, _: &Peer, port: u16, zoo: &Path) -> Command {
     command
 }
 
-/// `serve.py` next to the peer's description. Triton starts Python processes, which find their
-/// library through the loader.
+/// `serve.py` next to the peer's description.
 fn python(program: &Path, peer: &Peer, port: u16, zoo: &Path) -> Command {
     let script = root().join("tests/peers").join(peer.name).join("serve.py");
     let mut command = Command::new(program);
     command.arg(script).arg(port.to_string()).arg(zoo);
-    let libdir = "import sysconfig; print(sysconfig.get_config_var('LIBDIR'))";
-    let output = Command::new(program).args(["-c", libdir]).output().unwrap();
-    let libdir = String::from_utf8(output.stdout).unwrap();
-    command.env("LD_LIBRARY_PATH", libdir.trim());
     // They log every model and request, which would disturb table and measurement.
     command.stderr(std::process::Stdio::null());
     command
