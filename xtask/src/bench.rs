@@ -45,7 +45,7 @@ pub(crate) struct BenchArgs {
 }
 
 /// In the order of the page.
-const BENCHES: [&str; 16] = [
+const BENCHES: [&str; 17] = [
     "race",
     "rivals",
     "grpc",
@@ -57,6 +57,7 @@ const BENCHES: [&str; 16] = [
     "swap",
     "engines",
     "minilm",
+    "zoo",
     "texts",
     "throughput",
     "simulated",

@@ -3,6 +3,10 @@
 use crate::simd::dispatch;
 use crate::simd::vectors::{ROUND, Simd, Vectorized};
 
+/// `ln 2` in two parts; the first has few enough bits for its product with an exponent to be exact.
+const LN_2_HIGH: f32 = 355.0 / 512.0;
+const LN_2_LOW: f32 = -2.121_944_4e-4;
+
 /// A function of every lane.
 pub(crate) trait VectorFunction: Copy {
     /// Must be `#[inline(always)]`.
@@ -122,9 +126,6 @@ fn erfc<S: Simd>(simd: S, z: S::Vector) -> S::Vector {
 #[inline(always)]
 #[allow(clippy::excessive_precision)]
 pub(crate) fn exp<S: Simd>(simd: S, x: S::Vector) -> S::Vector {
-    // ln 2 in two parts; the first has few enough bits for `n * HIGH` to be exact.
-    const HIGH: f32 = 0.693_359_375;
-    const LOW: f32 = -2.121_944_4e-4;
     const SERIES: [f32; 8] = [
         1.0 / 5040.0,
         1.0 / 720.0,
@@ -139,9 +140,68 @@ pub(crate) fn exp<S: Simd>(simd: S, x: S::Vector) -> S::Vector {
     let x = simd.min(simd.splat(88.0), simd.max(simd.splat(-87.0), x));
     let shifted = simd.mul_add(x, simd.splat(std::f32::consts::LOG2_E), simd.splat(ROUND));
     let n = simd.sub(shifted, simd.splat(ROUND));
-    let r = simd.mul_add(n, simd.splat(-HIGH), x);
-    let r = simd.mul_add(n, simd.splat(-LOW), r);
+    let r = simd.mul_add(n, simd.splat(-LN_2_HIGH), x);
+    let r = simd.mul_add(n, simd.splat(-LN_2_LOW), r);
     simd.mul(polynomial(simd, r, SERIES), simd.power_of_two(shifted))
+}
+
+/// `ln(x)` of a positive normal `x` to about 1 unit in the last place; infinity and NaN give NaN.
+///
+/// `x = 2^e m` with `m` around 1, and a polynomial in `m - 1` with the coefficients of `logf` of the
+/// library Cephes (Moshier, "Methods and Programs for Mathematical Functions", 1989).
+#[inline(always)]
+#[allow(clippy::excessive_precision)]
+pub(crate) fn ln<S: Simd>(simd: S, x: S::Vector) -> S::Vector {
+    const SERIES: [f32; 9] = [
+        7.037_683_629_2e-2,
+        -1.151_461_031_0e-1,
+        1.167_699_874_0e-1,
+        -1.242_014_084_6e-1,
+        1.424_932_278_7e-1,
+        -1.666_805_766_5e-1,
+        2.000_071_476_5e-1,
+        -2.499_999_399_3e-1,
+        3.333_333_117_4e-1,
+    ];
+    let [m, e] = simd.mantissa_and_exponent(x);
+    let r = simd.sub(m, simd.splat(1.0));
+    let square = simd.mul(r, r);
+    let cubic = simd.mul(simd.mul(r, square), polynomial(simd, r, SERIES));
+    let sum = simd.mul_add(e, simd.splat(LN_2_LOW), cubic);
+    let sum = simd.mul_add(square, simd.splat(-0.5), sum);
+    let sum = simd.mul_add(e, simd.splat(LN_2_HIGH), simd.add(r, sum));
+    // `x - x` is 0, and NaN if `x` is infinite or NaN.
+    simd.add(sum, simd.sub(x, x))
+}
+
+/// `tanh(x)` to about 3 units in the last place; below 2^-110 products lose bits.
+///
+/// An odd polynomial over an even one, with the coefficients of the library Eigen.
+#[inline(always)]
+#[allow(clippy::excessive_precision)]
+pub(crate) fn tanh<S: Simd>(simd: S, x: S::Vector) -> S::Vector {
+    /// From here on, the quotient rounds to 1.
+    const FAR: f32 = 7.905_311_107_635_498;
+    const ODD: [f32; 7] = [
+        -2.760_768_477_423_55e-16,
+        2.000_187_904_824_77e-13,
+        -8.604_671_522_137_35e-11,
+        5.122_297_090_371_14e-8,
+        1.485_722_357_179_79e-5,
+        6.372_619_288_754_36e-4,
+        4.893_524_558_917_86e-3,
+    ];
+    const EVEN: [f32; 4] = [
+        1.198_258_394_667_02e-6,
+        1.185_347_056_866_54e-4,
+        2.268_434_632_439_00e-3,
+        4.893_525_185_543_85e-3,
+    ];
+    // In this order NaN stays NaN.
+    let x = simd.min(simd.splat(FAR), simd.max(simd.splat(-FAR), x));
+    let square = simd.mul(x, x);
+    let odd = simd.mul(x, polynomial(simd, square, ODD));
+    simd.div(odd, polynomial(simd, square, EVEN))
 }
 
 /// By Horner's rule; the coefficient of the highest power first.
@@ -157,37 +217,4 @@ fn polynomial<S: Simd, const N: usize>(simd: S, x: S::Vector, series: [f32; N]) 
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[derive(Clone, Copy)]
-    struct Exp;
-
-    impl VectorFunction for Exp {
-        #[inline(always)]
-        fn of<S: Simd>(self, simd: S, x: S::Vector) -> S::Vector {
-            exp(simd, x)
-        }
-    }
-
-    #[test]
-    fn exponentials_agree_with_the_library_and_stay_normal() {
-        let x: Vec<f32> = (-8_700..8_800).map(|i| i as f32 * 0.01).collect();
-        let mut ours = x.clone();
-        each(&mut ours, Exp);
-        for (x, ours) in x.iter().zip(&ours) {
-            let want = f64::from(*x).exp();
-            assert!((f64::from(*ours) - want).abs() < 3e-7 * want, "{x}: {ours}");
-        }
-        let mut extremes = [
-            f32::NEG_INFINITY,
-            f32::MIN,
-            f32::MAX,
-            f32::INFINITY,
-            f32::NAN,
-        ];
-        each(&mut extremes, Exp);
-        assert!(extremes[..4].iter().all(|x| x.is_normal()), "{extremes:?}");
-        assert!(extremes[4].is_nan());
-    }
-}
+mod tests;

@@ -9,7 +9,9 @@
 //!   memory: the kernel multiplies runs where they lie and does not unfold windows. Bias, residual
 //!   and ReLU are applied while the sums are in registers. Weights have 32 bits, 16 (bf16) or 8.
 //! - [`PackedDepthwise`] convolves each channel on its own.
-//! - [`attention`], [`norm`], [`pooling`] and [`gates`] are the remaining operations of inference.
+//! - [`attention`], [`LstmRecurrence`], [`norm`], [`pooling`], [`frames`] and [`gates`] are the remaining
+//!   operations of inference.
+//! - [`spectrum`] computes features of sounds.
 //! - A [`FeatureMap`] is a batch of images, sequences or feature vectors, in a [`Buffer`] that its
 //!   thread keeps and reuses.
 //! - [`Windows`] and [`plain`] are for training: windows as rows of a matrix, and depthwise
@@ -30,13 +32,16 @@ pub mod attention;
 pub mod bf16;
 mod convolution;
 mod error;
+pub mod frames;
 mod functions;
 pub mod gates;
 mod memory;
 pub mod norm;
 pub mod plain;
 pub mod pooling;
+mod recurrence;
 mod simd;
+pub mod spectrum;
 #[cfg(test)]
 mod testing;
 mod unfold;
@@ -46,6 +51,7 @@ pub use self::activation::{Activation, relu};
 pub use self::convolution::{PackedConv, PackedDepthwise, WeightFormat};
 pub use self::error::KernelError;
 pub use self::memory::{Buffer, FeatureMap};
+pub use self::recurrence::LstmRecurrence;
 pub use self::simd::Instructions;
 pub use self::unfold::Windows;
 pub use self::window::{Padding, Window2d};

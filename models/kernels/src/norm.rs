@@ -1,4 +1,4 @@
-//! Layer normalisation (Ba et al., 2016).
+//! Layer normalisation (Ba et al., 2016), and centred values.
 
 use rayon::prelude::*;
 
@@ -32,6 +32,30 @@ pub fn layer_norm(rows: &mut [f32], scale: &[f32], shift: &[f32], eps: f32) {
     match rayon::current_num_threads() {
         1 => norm(rows),
         _ => rows.par_chunks_mut(share).for_each(norm),
+    }
+}
+
+/// Makes `(x - mean) * factor` of every value, with the mean of all of them.
+pub fn centre(values: &mut [f32], factor: f32) {
+    dispatch(Centre { values, factor });
+}
+
+struct Centre<'a> {
+    values: &'a mut [f32],
+    factor: f32,
+}
+
+impl Vectorized for Centre<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<S: Simd>(self, simd: S) {
+        let mean = sum(simd, self.values, 0.0, false) / self.values.len().max(1) as f32;
+        let (mean, factor) = (simd.splat(mean), simd.splat(self.factor));
+        for part in self.values.chunks_mut(S::LANES) {
+            let x = simd.mul(simd.sub(simd.load(part), mean), factor);
+            simd.store(part, x);
+        }
     }
 }
 
@@ -132,6 +156,26 @@ mod tests {
             pool(3).install(|| layer_norm(&mut shared, &scale, &shift, 1e-5));
             assert_eq!(shared, ours, "on any number of threads");
         }
+    }
+
+    #[test]
+    fn values_are_centred() {
+        for len in [0, 1, 7, 64, 133, 4000] {
+            let x: Vec<f32> = random(len, 1.0).iter().map(|x| x + 10.0).collect();
+            let mut ours = x.clone();
+            centre(&mut ours, 0.5);
+            let mean = x.iter().copied().map(f64::from).sum::<f64>() / len as f64;
+            for (x, ours) in x.iter().zip(&ours) {
+                let want = (f64::from(*x) - mean) * 0.5;
+                assert!(
+                    (f64::from(*ours) - want).abs() < 1e-5,
+                    "{len}: {ours} {want}"
+                );
+            }
+        }
+        let mut values = [1.0, f32::NAN, 2.0];
+        centre(&mut values, 0.5);
+        assert!(values.iter().all(|x| x.is_nan()));
     }
 
     #[test]

@@ -120,6 +120,7 @@ impl Window2d {
 
     /// Along one axis, for window `index` over `length` positions: the first position, the first
     /// slot of the window that lies inside, and how many slots lie inside.
+    #[inline]
     pub(crate) fn overlap(
         &self,
         axis: usize,

@@ -17,7 +17,6 @@ use super::x3d::{Trunk, TrunkSpec};
 use crate::error::ModelError;
 use crate::ops::flow::Flow;
 use crate::ops::layers::{Conv1d, Linear};
-use crate::ops::pooling::mean_over_positions;
 use crate::weights::params::Params;
 
 /// Hyper-parameters of [`Fusion`].
@@ -118,7 +117,7 @@ impl Fusion {
         for layer in &self.layers {
             x = layer.forward(&x, Activation::Relu)?;
         }
-        mean_over_positions(&x.into_sequence()?)
+        x.mean_over_length()?.into_rows()
     }
 }
 

@@ -8,6 +8,7 @@
 //! Heads do not average over all positions, because the height in the image and the time in the
 //! clip carry information, and a clip is short.
 
+mod block;
 mod trunk;
 
 use candle_core::{Result, Tensor};

@@ -8,7 +8,7 @@ use switchyard_kernels::{self as kernels, FeatureMap, Window2d, gates, pooling};
 
 use super::channels::scale_channels;
 use super::pointwise::{hard_sigmoid, relu};
-use super::pooling::{max_pool, mean_pool};
+use super::pooling::{max_pool, mean_over_positions, mean_pool};
 use super::tensors::{kernel_error, to_map, to_tensor, with_values};
 use crate::weights::mode::ComputeMode;
 
@@ -141,6 +141,14 @@ impl Flow {
     pub(crate) fn mean_pool(&self) -> Result<Self> {
         match self {
             Self::Graph(x) => mean_pool(x).map(Self::Graph),
+            Self::Packed(map) => Ok(Self::Packed(pooling::mean(map))),
+        }
+    }
+
+    /// Mean over the length of sequences: feature vectors.
+    pub(crate) fn mean_over_length(&self) -> Result<Self> {
+        match self {
+            Self::Graph(x) => mean_over_positions(x).map(Self::Graph),
             Self::Packed(map) => Ok(Self::Packed(pooling::mean(map))),
         }
     }

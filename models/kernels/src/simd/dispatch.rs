@@ -134,6 +134,10 @@ mod tests {
         fn run<S: Simd>(self, simd: S) -> usize {
             let values: Vec<f32> = (0..S::LANES).map(|i| i as f32 - 2.5).collect();
             for len in 0..=S::LANES {
+                let mut last = vec![f32::NAN; S::LANES];
+                simd.store(&mut last, simd.load_last(&values[..len]));
+                assert_eq!(last[S::LANES - len..], values[..len]);
+                assert!(last[..S::LANES - len].iter().all(|x| *x == 0.0));
                 let vector = simd.load(&values[..len]);
                 let rest = simd.sub(simd.add(vector, simd.splat(3.0)), simd.splat(2.0));
                 let sum = simd.mul_add(vector, simd.splat(2.0), rest);

@@ -18,6 +18,9 @@ pub(super) const EXPONENT: u32 = 127u32.wrapping_sub(ROUND.to_bits());
 /// Bits below the exponent.
 pub(super) const MANTISSA_BITS: u32 = 23;
 
+/// The bits of the square root of 1/2.
+pub(super) const LEAST_MANTISSA: u32 = std::f32::consts::FRAC_1_SQRT_2.to_bits();
+
 /// Vectors of one instruction set. A value of the type proves that the machine has it.
 pub(crate) trait Simd: Copy {
     type Vector: Copy;
@@ -47,6 +50,10 @@ pub(crate) trait Simd: Copy {
     /// `2^n` of each `n + ROUND` with a whole `n` in [-126, 127]; NaN gives an arbitrary value.
     fn power_of_two(self, shifted: Self::Vector) -> Self::Vector;
 
+    /// `m` in [sqrt(1/2), sqrt(2)) and a whole `e` of each positive normal `m * 2^e`; other values
+    /// give arbitrary ones.
+    fn mantissa_and_exponent(self, x: Self::Vector) -> [Self::Vector; 2];
+
     /// `a * b + c`, rounded once if the machine has the instruction.
     fn mul_add(self, a: Self::Vector, b: Self::Vector, c: Self::Vector) -> Self::Vector;
 
@@ -58,6 +65,9 @@ pub(crate) trait Simd: Copy {
 
     /// Loads all of `from`, at most a vector; the remaining lanes are 0.
     fn load(self, from: &[f32]) -> Self::Vector;
+
+    /// Loads all of `from`, at most a vector, into the last lanes; the other lanes are 0.
+    fn load_last(self, from: &[f32]) -> Self::Vector;
 
     /// Fills `to`, which is at most a vector.
     fn store(self, to: &mut [f32], vector: Self::Vector);
@@ -130,6 +140,19 @@ impl<const N: usize> Simd for Portable<N> {
     }
 
     #[inline(always)]
+    fn mantissa_and_exponent(self, x: [f32; N]) -> [[f32; N]; 2] {
+        let exponents = x.map(|x| {
+            let above = x.to_bits().wrapping_sub(LEAST_MANTISSA).cast_signed();
+            above >> MANTISSA_BITS
+        });
+        let mantissa = |i: usize| {
+            let exponent = exponents[i].cast_unsigned() << MANTISSA_BITS;
+            f32::from_bits(x[i].to_bits().wrapping_sub(exponent))
+        };
+        [std::array::from_fn(mantissa), exponents.map(|e| e as f32)]
+    }
+
+    #[inline(always)]
     fn mul_add(self, a: [f32; N], b: [f32; N], c: [f32; N]) -> [f32; N] {
         // Without such an instruction, rounding once takes a library call.
         if cfg!(any(target_arch = "aarch64", target_feature = "fma")) {
@@ -152,6 +175,13 @@ impl<const N: usize> Simd for Portable<N> {
     #[inline(always)]
     fn load(self, from: &[f32]) -> [f32; N] {
         filled(from)
+    }
+
+    #[inline(always)]
+    fn load_last(self, from: &[f32]) -> [f32; N] {
+        let mut values = [0.0; N];
+        values[N - from.len()..].copy_from_slice(from);
+        values
     }
 
     #[inline(always)]

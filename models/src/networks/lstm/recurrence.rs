@@ -5,6 +5,7 @@
 //! and backward pass are two loops over contiguous rows.
 
 use candle_core::{CpuStorage, CustomOp2, CustomOp3, DType, Layout, Result, Shape, Tensor};
+use switchyard_kernels::LstmRecurrence;
 
 use crate::ops::device::has_kernels;
 use crate::ops::tensors::contiguous;
@@ -119,25 +120,13 @@ impl CustomOp2 for Unroll {
         let weight = contiguous(weight, weight_layout)?;
         let width = columns / GATES;
         let mut states = vec![0f32; batch * steps * width];
-        let mut gates = vec![0f32; columns];
-        let mut cell = vec![0f32; width];
-        let mut hidden = vec![0f32; width];
-        for b in 0..batch {
-            cell.fill(0.0);
-            hidden.fill(0.0);
-            for step in b * steps..(b + 1) * steps {
-                gates.copy_from_slice(&inputs[step * columns..][..columns]);
-                for (value, row) in hidden.iter().zip(weight.chunks_exact(columns)) {
-                    add_scaled(&mut gates, *value, row);
-                }
-                for at in 0..width {
-                    let gate = CellGates::of(&gates, width, at);
-                    cell[at] = gate.next_cell(cell[at]);
-                    hidden[at] = gate.output * cell[at].tanh();
-                }
-                states[step * width..][..width].copy_from_slice(&hidden);
-            }
-        }
+        let layer = LstmRecurrence {
+            steps,
+            width,
+            forget_bias: FORGET_BIAS,
+            weight,
+        };
+        layer.unroll(inputs, &mut states);
         Ok((CpuStorage::F32(states), (batch, steps, width).into()))
     }
 

@@ -2,23 +2,17 @@
 
 use candle_core::{Result, Tensor};
 use serde::{Deserialize, Serialize};
-use switchyard_kernels::{Activation, Padding, Window2d};
+use switchyard_kernels::frames::{ClipShape, FrameSampling, segment_means};
+use switchyard_kernels::{Activation, Window2d};
 
+use super::block::{KERNEL, LINEAR_GAIN, X3dBlock, over_time};
 use crate::error::ModelError;
 use crate::networks::spec::{BadHyperParameter, check_depth, check_size};
 use crate::ops::flow::Flow;
 use crate::ops::layers::{Conv2d, DepthwiseConv2d};
+use crate::ops::tensors::{kernel_error, to_tensor, with_values};
 use crate::weights::mode::ComputeMode;
 use crate::weights::params::Params;
-
-/// Standard deviation of a block's last convolution, relative to He's.
-const RESIDUAL_GAIN: f64 = 0.1;
-
-/// Standard deviation of a convolution that no ReLU follows, relative to He's.
-const LINEAR_GAIN: f64 = std::f64::consts::FRAC_1_SQRT_2;
-
-/// Lines and columns of the spatial filters, and frames of the temporal ones.
-const KERNEL: usize = 3;
 
 /// Hyper-parameters of a video trunk.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -61,16 +55,6 @@ pub(crate) struct Trunk {
     stem: Conv2d,
     stem_time: DepthwiseConv2d,
     stages: Vec<Vec<X3dBlock>>,
-}
-
-/// `relu(skip(x) + narrow(relu(time(space(relu(widen(x)))))))`.
-struct X3dBlock {
-    widen: Conv2d,
-    space: DepthwiseConv2d,
-    time: DepthwiseConv2d,
-    narrow: Conv2d,
-    /// Present if the block changes the width or the resolution.
-    skip: Option<Conv2d>,
 }
 
 // === impl TrunkSpec ===
@@ -214,8 +198,20 @@ impl Trunk {
     /// The features that a head reads: means of activations over the frames of a segment and the
     /// columns of a line, `[batch, segments * lines * channels]`.
     pub(crate) fn pool(&self, x: &Tensor) -> Result<Tensor> {
-        let (batch, frames, lines, columns, _) = x.dims5()?;
+        let (clips, frames, lines, columns, channels) = x.dims5()?;
         let segments = self.spec.segments;
+        if self.mode == ComputeMode::Packed {
+            let shape = ClipShape {
+                clips,
+                frames,
+                lines,
+                columns,
+                channels,
+            };
+            let means = with_values(x, |values| segment_means(values, shape, segments))?;
+            let means = means.map_err(kernel_error)?;
+            return to_tensor(&means, (clips, segments * lines * channels));
+        }
         let (rows, positions) = (segments * lines, frames * lines * columns);
         // As a product: candle reduces over a middle dimension element by element.
         let share = segments as f32 / (frames * columns) as f32;
@@ -229,112 +225,50 @@ impl Trunk {
         let weights = weights.to_dtype(x.dtype())?;
         weights
             .broadcast_matmul(&x.flatten(1, 3)?)?
-            .reshape((batch, ()))
+            .reshape((clips, ()))
     }
 
     /// From flat clips to the output of the stem, one image per frame.
     fn begin(&self, clips: &Tensor) -> Result<Flow> {
+        let (batch, width) = clips.dims2()?;
+        if width != self.spec.samples() {
+            let samples = self.spec.samples();
+            candle_core::bail!("input has {width} samples, the model takes {samples}");
+        }
+        let images = self.read_frames(clips)?;
+        let x = self.stem.forward(&images, Activation::None)?;
+        let [images, lines, columns, channels] = x.dims4()?;
+        let x = x.reshape([batch, images / batch, lines * columns, channels])?;
+        self.stem_time
+            .forward(&x, Activation::Relu)?
+            .reshape([images, lines, columns, channels])
+    }
+
+    /// The frames that are read, one image each.
+    fn read_frames(&self, clips: &Tensor) -> Result<Flow> {
         let TrunkSpec {
             side,
             every,
             shrink,
             ..
         } = self.spec;
-        let (batch, width) = clips.dims2()?;
-        if width != self.spec.samples() {
-            let samples = self.spec.samples();
-            candle_core::bail!("input has {width} samples, the model takes {samples}");
+        if self.mode == ComputeMode::Packed {
+            let sampling = FrameSampling {
+                side,
+                every,
+                shrink,
+            };
+            let images = with_values(clips, |clips| sampling.read(clips))?;
+            return images.map(Flow::Packed).map_err(kernel_error);
         }
-        let frames = self.spec.frames_read();
-        let mut x = clips.reshape((batch * frames, every, side * side))?;
+        let images = clips.dim(0)? * self.spec.frames_read();
+        let mut x = clips.reshape((images, every, side * side))?;
         x = x.narrow(1, every - 1, 1)?;
         let small = side / shrink;
         if shrink > 1 {
-            let squares = (batch * frames * small, shrink, small, shrink);
+            let squares = (images * small, shrink, small, shrink);
             x = x.reshape(squares)?.mean(3)?.mean(1)?;
         }
-        let x = x.reshape((batch * frames, small, small, 1))?;
-        let x = self
-            .stem
-            .forward(&Flow::images(self.mode, &x)?, Activation::None)?;
-        let [images, lines, columns, channels] = x.dims4()?;
-        let x = x.reshape([batch, frames, lines * columns, channels])?;
-        self.stem_time
-            .forward(&x, Activation::Relu)?
-            .reshape([images, lines, columns, channels])
-    }
-}
-
-/// A depthwise window over frames, which stand for lines.
-fn over_time() -> Window2d {
-    let side = KERNEL / 2;
-    Window2d {
-        kernel: [KERNEL, 1],
-        stride: [1, 1],
-        padding: Padding {
-            top: side,
-            bottom: side,
-            ..Padding::default()
-        },
-    }
-}
-
-// === impl X3dBlock ===
-
-impl X3dBlock {
-    fn new(
-        params: &mut Params,
-        name: &str,
-        input: usize,
-        stage: TrunkStage,
-        stride: usize,
-    ) -> std::result::Result<Self, ModelError> {
-        let TrunkStage {
-            channels, inner, ..
-        } = stage;
-        let point = Window2d::centred(1, 1);
-        let name = |part: &str| format!("{name}.{part}");
-        let skip = if stride != 1 || input != channels {
-            let window = Window2d::centred(1, stride);
-            let name = name("skip");
-            Some(Conv2d::new(
-                params,
-                &name,
-                [input, channels],
-                window,
-                LINEAR_GAIN,
-            )?)
-        } else {
-            None
-        };
-        let window = Window2d::centred(KERNEL, stride);
-        Ok(Self {
-            widen: Conv2d::new(params, &name("widen"), [input, inner], point, 1.0)?,
-            space: DepthwiseConv2d::new(params, &name("space"), inner, window, LINEAR_GAIN)?,
-            time: DepthwiseConv2d::new(params, &name("time"), inner, over_time(), 1.0)?,
-            narrow: Conv2d::new(
-                params,
-                &name("narrow"),
-                [inner, channels],
-                point,
-                RESIDUAL_GAIN,
-            )?,
-            skip,
-        })
-    }
-
-    /// `x` holds the frames of one clip after another, one image each.
-    fn forward(&self, x: Flow, frames: usize) -> Result<Flow> {
-        let inner = self.widen.forward(&x, Activation::Relu)?;
-        let inner = self.space.forward(&inner, Activation::None)?;
-        let [images, lines, columns, channels] = inner.dims4()?;
-        let over_time = inner.reshape([images / frames, frames, lines * columns, channels])?;
-        let inner = self.time.forward(&over_time, Activation::Relu)?;
-        let inner = inner.reshape([images, lines, columns, channels])?;
-        let onto = match &self.skip {
-            Some(skip) => skip.forward(&x, Activation::None)?,
-            None => x,
-        };
-        self.narrow.forward_onto(&inner, &onto, Activation::Relu)
+        x.reshape((images, small, small, 1)).map(Flow::Graph)
     }
 }

@@ -2,7 +2,9 @@
 
 use std::arch::x86_64::*;
 
-use super::super::vectors::{EXPONENT, HIGH_HALF, MANTISSA_BITS, Simd, Vectorized, filled};
+use super::super::vectors::{
+    EXPONENT, HIGH_HALF, LEAST_MANTISSA, MANTISSA_BITS, Simd, Vectorized, filled,
+};
 
 /// The machine has AVX2 and FMA.
 #[derive(Clone, Copy)]
@@ -36,6 +38,14 @@ impl Avx2 {
     }
 
     #[inline(always)]
+    fn load_last_part(self, from: &[f32]) -> __m256 {
+        let mut values = [0f32; 8];
+        values[8 - from.len()..].copy_from_slice(from);
+        // SAFETY: the token, and the array has as many values as are read.
+        unsafe { _mm256_loadu_ps(values.as_ptr()) }
+    }
+
+    #[inline(always)]
     fn store_part(self, to: &mut [f32], vector: __m256) {
         let mut values = [0f32; 8];
         // SAFETY: the token, and the array has as much room as is written.
@@ -55,6 +65,15 @@ impl Avx512 {
     fn load_part(self, from: &[f32]) -> __m512 {
         // SAFETY: the token; the mask leaves the rest unread.
         unsafe { _mm512_maskz_loadu_ps(first(from.len()), from.as_ptr()) }
+    }
+
+    #[inline(always)]
+    fn load_last_part(self, from: &[f32]) -> __m512 {
+        let outside = 16 - from.len();
+        // `from` may be empty.
+        let mask = (u32::from(u16::MAX) << outside) as __mmask16;
+        // SAFETY: the token; the mask leaves the lanes in front of the values unread.
+        unsafe { _mm512_maskz_loadu_ps(mask, from.as_ptr().wrapping_sub(outside)) }
     }
 
     #[inline(always)]
@@ -112,11 +131,32 @@ fn power_512(shifted: __m512) -> __m512 {
     _mm512_castsi512_ps(_mm512_slli_epi32::<MANTISSA_BITS>(bits))
 }
 
+#[inline]
+#[target_feature(enable = "avx2")]
+fn split_256(x: __m256) -> [__m256; 2] {
+    const SHIFT: i32 = MANTISSA_BITS.cast_signed();
+    let bits = _mm256_castps_si256(x);
+    let least = _mm256_set1_epi32(LEAST_MANTISSA.cast_signed());
+    let exponent = _mm256_srai_epi32::<SHIFT>(_mm256_sub_epi32(bits, least));
+    let mantissa = _mm256_sub_epi32(bits, _mm256_slli_epi32::<SHIFT>(exponent));
+    [_mm256_castsi256_ps(mantissa), _mm256_cvtepi32_ps(exponent)]
+}
+
+#[inline]
+#[target_feature(enable = "avx512f")]
+fn split_512(x: __m512) -> [__m512; 2] {
+    let bits = _mm512_castps_si512(x);
+    let least = _mm512_set1_epi32(LEAST_MANTISSA.cast_signed());
+    let exponent = _mm512_srai_epi32::<MANTISSA_BITS>(_mm512_sub_epi32(bits, least));
+    let mantissa = _mm512_sub_epi32(bits, _mm512_slli_epi32::<MANTISSA_BITS>(exponent));
+    [_mm512_castsi512_ps(mantissa), _mm512_cvtepi32_ps(exponent)]
+}
+
 /// One instruction set: its token, vector, lanes, registers and instructions.
 macro_rules! instructions {
     ($token:ident, $vector:ident, $lanes:literal, $registers:literal, $splat:ident, $add:ident,
-     $sub:ident, $mul:ident, $div:ident, $max:ident, $min:ident, $power:ident, $mul_add:ident,
-     $low:ident, $high:ident, $load:ident, $store:ident) => {
+     $sub:ident, $mul:ident, $div:ident, $max:ident, $min:ident, $power:ident, $split:ident,
+     $mul_add:ident, $low:ident, $high:ident, $load:ident, $store:ident) => {
         impl Simd for $token {
             type Vector = $vector;
 
@@ -172,6 +212,12 @@ macro_rules! instructions {
             }
 
             #[inline(always)]
+            fn mantissa_and_exponent(self, x: $vector) -> [$vector; 2] {
+                // SAFETY: the token proves that the machine has these instructions.
+                unsafe { $split(x) }
+            }
+
+            #[inline(always)]
             fn mul_add(self, a: $vector, b: $vector, c: $vector) -> $vector {
                 // SAFETY: the token proves that the machine has these instructions.
                 unsafe { $mul_add(a, b, c) }
@@ -196,6 +242,14 @@ macro_rules! instructions {
                     // not be aligned.
                     Some(whole) => unsafe { $load(whole.as_ptr()) },
                     None => self.load_part(from),
+                }
+            }
+
+            #[inline(always)]
+            fn load_last(self, from: &[f32]) -> $vector {
+                match from.last_chunk::<$lanes>() {
+                    Some(whole) => self.load(whole),
+                    None => self.load_last_part(from),
                 }
             }
 
@@ -244,6 +298,7 @@ instructions!(
     _mm256_max_ps,
     _mm256_min_ps,
     power_256,
+    split_256,
     _mm256_fmadd_ps,
     low_256,
     high_256,
@@ -263,6 +318,7 @@ instructions!(
     _mm512_max_ps,
     _mm512_min_ps,
     power_512,
+    split_512,
     _mm512_fmadd_ps,
     low_512,
     high_512,
