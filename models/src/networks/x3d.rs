@@ -14,8 +14,9 @@ mod trunk;
 use candle_core::{Result, Tensor};
 use serde::{Deserialize, Serialize};
 
+pub use self::block::TrunkStage;
 pub(crate) use self::trunk::Trunk;
-pub use self::trunk::{TrunkSpec, TrunkStage};
+pub use self::trunk::TrunkSpec;
 use super::slices::in_shares;
 use super::spec::{BadHyperParameter, Spec, check_exits};
 use super::staged::{StagedModel, no_exit, no_stage};

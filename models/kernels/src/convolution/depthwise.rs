@@ -2,17 +2,20 @@
 //!
 //! Images are read in place: a tap outside the image is left out, so there is no copy with padding.
 //! [`lines`] computes windows of stride 1, for which a line is one axis of `width * channels`
-//! values. [`columns`] computes all other windows, column by column.
+//! values. [`columns`] computes all other windows, column by column. [`packed`] has the weights.
 
 mod columns;
 mod lines;
+mod packed;
 
+pub(super) use self::packed::DepthwiseKernel;
+use self::packed::DepthwiseLines;
 use super::driver::{ConvBlock, ConvJob, ConvKernel, OutputCut};
 use crate::activation::Activation;
 use crate::error::KernelError;
-use crate::memory::{Aligned, FeatureMap};
+use crate::memory::FeatureMap;
+use crate::simd::dispatch;
 use crate::simd::vectors::{Simd, Vectorized};
-use crate::simd::{dispatch, lanes};
 use crate::window::Window2d;
 
 /// Values of an image up to which it fits the first-level cache, so that a sweep over its lines
@@ -25,65 +28,7 @@ const BLOCK: usize = 64 * 1024;
 /// The same for an activation that reads the block again.
 const BLOCK_READ_AGAIN: usize = 4 * 1024;
 
-/// Weights `[positions, channels]` and biases.
-#[derive(Debug)]
-pub(super) struct DepthwiseKernel {
-    /// `[positions + 1, pitch]`, the last row the biases. Channels are repeated to the end of a
-    /// row, so that a whole vector may start at any channel.
-    weights: Aligned,
-    lanes: usize,
-    channels: usize,
-    pitch: usize,
-}
-
-/// Lines of the output for one image.
-struct DepthwiseLines<'a> {
-    kernel: &'a DepthwiseKernel,
-    window: Window2d,
-    /// `[height, width, channels]`.
-    image: &'a [f32],
-    /// Lines and columns of the image.
-    size: [usize; 2],
-    /// The first line.
-    first: usize,
-    /// Columns of the output.
-    columns: usize,
-    activation: Activation,
-    /// `[lines, columns, channels]`.
-    out: &'a mut [f32],
-}
-
 // === impl DepthwiseKernel ===
-
-impl DepthwiseKernel {
-    /// Packs `[positions + 1, channels]`, the last row the bias.
-    pub(super) fn new(weight: &[f32], channels: usize) -> Self {
-        Self::with_lanes(weight, channels, lanes())
-    }
-
-    fn with_lanes(weight: &[f32], channels: usize, lanes: usize) -> Self {
-        let pitch = (channels + lanes).next_multiple_of(lanes);
-        let mut weights = Aligned::zeros(weight.len() / channels * pitch);
-        let rows = weight.chunks_exact(channels);
-        for (to, from) in weights.chunks_exact_mut(pitch).zip(rows) {
-            for (to, from) in to.iter_mut().zip(from.iter().cycle()) {
-                *to = *from;
-            }
-        }
-        Self {
-            weights,
-            lanes,
-            channels,
-            pitch,
-        }
-    }
-
-    /// The weights of a position of the window, or behind the last one the biases.
-    #[inline(always)]
-    fn row(&self, position: usize) -> &[f32] {
-        &self.weights[position * self.pitch..][..self.pitch]
-    }
-}
 
 impl ConvKernel for DepthwiseKernel {
     type Input = ();

@@ -1,9 +1,9 @@
 //! A block of a video trunk.
 
 use candle_core::Result;
+use serde::{Deserialize, Serialize};
 use switchyard_kernels::{Activation, Padding, Window2d};
 
-use super::trunk::TrunkStage;
 use crate::error::ModelError;
 use crate::ops::flow::Flow;
 use crate::ops::layers::{Conv2d, DepthwiseConv2d};
@@ -17,6 +17,20 @@ pub(super) const LINEAR_GAIN: f64 = std::f64::consts::FRAC_1_SQRT_2;
 
 /// Lines and columns of the spatial filters, and frames of the temporal ones.
 pub(super) const KERNEL: usize = 3;
+
+/// Consecutive bottleneck blocks of one width.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TrunkStage {
+    /// Channels of every block.
+    pub channels: usize,
+    /// Channels inside every block.
+    pub inner: usize,
+    /// Blocks.
+    pub blocks: usize,
+    /// Lines and columns between windows of the first block.
+    pub stride: usize,
+}
 
 /// `relu(skip(x) + narrow(relu(time(space(relu(widen(x)))))))`.
 pub(super) struct X3dBlock {

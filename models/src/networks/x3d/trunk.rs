@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use switchyard_kernels::frames::{ClipShape, FrameSampling, segment_means};
 use switchyard_kernels::{Activation, Window2d};
 
-use super::block::{KERNEL, LINEAR_GAIN, X3dBlock, over_time};
+use super::block::{KERNEL, LINEAR_GAIN, TrunkStage, X3dBlock, over_time};
 use crate::error::ModelError;
 use crate::networks::spec::{BadHyperParameter, check_depth, check_size};
 use crate::ops::flow::Flow;
@@ -32,20 +32,6 @@ pub struct TrunkSpec {
     pub stem: usize,
     /// Stages in order.
     pub stages: Vec<TrunkStage>,
-}
-
-/// Consecutive bottleneck blocks of one width.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct TrunkStage {
-    /// Channels of every block.
-    pub channels: usize,
-    /// Channels inside every block.
-    pub inner: usize,
-    /// Blocks.
-    pub blocks: usize,
-    /// Lines and columns between windows of the first block.
-    pub stride: usize,
 }
 
 /// A video trunk: flat clips in, `[batch, frames, lines, columns, channels]` out.

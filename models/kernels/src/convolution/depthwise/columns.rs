@@ -1,7 +1,7 @@
 //! Windows of any size and stride, column by column; the last vector of the channels may be partly
 //! filled.
 
-use super::DepthwiseLines;
+use super::packed::DepthwiseLines;
 use crate::convolution::tile;
 use crate::simd::vectors::Simd;
 

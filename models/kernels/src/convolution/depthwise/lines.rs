@@ -4,7 +4,7 @@
 //! vector may span columns, so no lane is empty for any number of channels. The weights stay in
 //! registers, and a value that is loaded is multiplied by the weights of all three lines.
 
-use super::DepthwiseLines;
+use super::packed::DepthwiseLines;
 use crate::convolution::tile;
 use crate::simd::vectors::Simd;
 
