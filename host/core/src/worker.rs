@@ -83,7 +83,8 @@ pub(crate) struct Worker {
     pub(crate) sent: VecDeque<RunningBatch>,
     /// Batches that it may have at a time.
     pub(crate) outstanding: usize,
-    /// The batches that it had when one of them was overdue. They may still end.
+    /// The batches that it had when one of them was overdue. They may still end, and keep their places
+    /// until then.
     pub(crate) overdue: Vec<RunningBatch>,
     /// Batches of one request that failed in larger ones. They run before the queue, are no
     /// policy's to revoke, and are no part of `queue_max`.
@@ -164,7 +165,7 @@ impl Worker {
 
     /// It has fewer batches than it may have at a time.
     pub(crate) fn has_place(&self) -> bool {
-        self.running.is_none() || 1 + self.sent.len() < self.outstanding
+        self.has().count() + self.overdue.len() < self.outstanding
     }
 
     /// Nothing runs, nothing would start, and the worker takes dispatches.

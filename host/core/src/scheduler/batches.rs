@@ -174,7 +174,7 @@ impl Scheduler {
     }
 
     /// A batch is the one that its worker runs, from now on.
-    fn begin(&mut self, now: Time, worker: WorkerId, mut running: RunningBatch) {
+    pub(super) fn begin(&mut self, now: Time, worker: WorkerId, mut running: RunningBatch) {
         let overdue_at = self.overdue_at(now, worker, &running.batch);
         running.since = now;
         running.expected_end = now + running.batch.expected;

@@ -94,7 +94,7 @@ impl Scheduler {
             "its worker does not answer: the batch has run for {ran_for} instead of {expected}"
         );
         self.vacate(now, worker, &lost, &reason);
-        self.workers[worker].overdue = lost;
+        self.workers[worker].overdue.extend(lost);
     }
 
     /// An overdue batch, or one sent behind it, has ended: its worker serves again, unless it is leaving.
@@ -146,7 +146,19 @@ impl Scheduler {
         }
         if is_back {
             self.is_back(now, worker);
+        } else if self.is_up(worker) {
+            self.reach_next(now, worker);
         }
+    }
+
+    /// A worker that serves again has ended another batch from before: it has one place more, and the
+    /// batch that it was sent since begins now.
+    fn reach_next(&mut self, now: Time, worker: WorkerId) {
+        if let Some(next) = self.workers[worker].running.take() {
+            self.begin(now, worker, next);
+        }
+        self.may_start.push(worker);
+        self.note_completion();
     }
 
     fn waits(&self, id: RequestId) -> bool {

@@ -231,6 +231,24 @@ fn only_the_running_batch_can_be_overdue_and_those_behind_it_run_elsewhere() {
 }
 
 #[test]
+fn a_batch_behind_an_overdue_one_keeps_its_place_on_the_worker_that_serves_again() {
+    let mut driver = driver_with(1, 2, 2);
+    driver.hang(W0);
+    driver.advance_to(Time(36_000_000));
+    driver.finish_late(W0, BatchEnd::Done);
+    assert!(driver.scheduler.is_up(W0));
+    // The second batch is still there: one of these two waits for its end.
+    driver.arrive(request(3, 0, driver.now, 60_000_000));
+    driver.arrive(request(4, 0, driver.now, 60_000_000));
+    let sent = driver.runs.len();
+    assert_eq!(sent, 3);
+    driver.finish_late(W0, BatchEnd::Done);
+    assert_eq!(driver.runs.len(), sent + 1);
+    driver.drain();
+    driver.check_empty();
+}
+
+#[test]
 fn activations_of_a_sent_batch_that_ends_after_the_loss_are_released() {
     let mut driver = with_outstanding(catalog(1), 2);
     driver.give(install("parks", |window, plan| {

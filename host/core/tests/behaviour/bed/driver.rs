@@ -228,7 +228,7 @@ impl Driver {
             assert_eq!(launch.batch, batch);
             let sent = self.sent.remove(&worker).into_iter().flatten();
             let hung = std::iter::once(launch).chain(sent.map(|(_, launch)| launch));
-            self.hung.insert(worker, hung.collect());
+            self.hung.entry(worker).or_default().extend(hung);
         }
         self.notices.push(notice);
     }
@@ -273,9 +273,12 @@ impl Driver {
             true => {
                 let sent = self.sent.entry(worker).or_default();
                 sent.push_back((latency, run));
-                assert!(sent.len() < most, "more batches than the worker may have");
             }
         }
+        let sent = self.sent.get(&worker).map_or(0, VecDeque::len);
+        let hung = self.hung.get(&worker).map_or(0, VecDeque::len);
+        let has = 1 + sent + hung;
+        assert!(has <= most, "more batches than the worker may have");
         self.runs.push((self.now, launch));
     }
 }
