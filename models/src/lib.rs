@@ -30,7 +30,7 @@ mod regular_file;
 mod weights;
 pub mod zoo;
 
-pub use switchyard_kernels::Instructions;
+pub use switchyard_kernels::{Instructions, without_kept};
 
 pub use self::error::ModelError;
 pub use self::evidence::SneakPeek;

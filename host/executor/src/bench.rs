@@ -212,14 +212,16 @@ impl KindBench for CandleKind<'_> {
         }
         let device = self.device.clone();
         let loaded = self.loaded(id)?;
-        loaded.run(&mut loaded.job(range, batch))?;
-        let mut job = loaded.job(range, batch);
-        let (ran, peak) = match device.is_cpu() {
-            true => allocator::peak_of(|| loaded.run(&mut job)),
-            false => cuda::peak_of(&device, || loaded.run(&mut job)),
-        };
-        ran?;
-        Ok(peak)
+        switchyard_models::without_kept(|| {
+            loaded.run(&mut loaded.job(range, batch))?;
+            let mut job = loaded.job(range, batch);
+            let (ran, peak) = match device.is_cpu() {
+                true => allocator::peak_of(|| loaded.run(&mut job)),
+                false => cuda::peak_of(&device, || loaded.run(&mut job)),
+            };
+            ran?;
+            Ok(peak)
+        })
     }
 
     fn energy_uj(&self) -> Option<u64> {

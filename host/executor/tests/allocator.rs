@@ -4,6 +4,7 @@
 use std::hint::black_box;
 
 use switchyard_executor::allocator::{CountingAllocator, peak_of};
+use switchyard_kernels::{FeatureMap, without_kept};
 
 #[global_allocator]
 static ALLOCATOR: CountingAllocator = CountingAllocator;
@@ -23,6 +24,18 @@ fn the_most_that_was_held_at_once_is_counted() {
     assert_eq!(length, 6 << 20);
     let peak = peak.expect("the allocator is installed");
     assert!((6 * MEBI..7 * MEBI).contains(&peak), "{peak}");
+
+    // Buffers that threads keep are no new memory, unless none is kept.
+    let image = || FeatureMap::new([1, 512, 512, 4]);
+    drop(image());
+    let (_, peak) = peak_of(|| drop(image()));
+    assert!(peak.expect("it still is") < MEBI, "the buffer is kept");
+    without_kept(|| {
+        drop(image());
+        let (_, peak) = peak_of(|| drop(image()));
+        let peak = peak.expect("it still is");
+        assert!((4 * MEBI..5 * MEBI).contains(&peak), "{peak}");
+    });
 
     // Memory that is freed meanwhile gives room; a growing vector counts once.
     let (grown, peak) = peak_of(|| {

@@ -50,7 +50,7 @@ mod window;
 pub use self::activation::{Activation, relu};
 pub use self::convolution::{PackedConv, PackedDepthwise, WeightFormat};
 pub use self::error::KernelError;
-pub use self::memory::{Buffer, FeatureMap};
+pub use self::memory::{Buffer, FeatureMap, without_kept};
 pub use self::recurrence::LstmRecurrence;
 pub use self::simd::Instructions;
 pub use self::unfold::Windows;

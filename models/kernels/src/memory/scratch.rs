@@ -5,6 +5,7 @@
 
 use std::cell::RefCell;
 use std::ops::{Deref, DerefMut};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Bytes of a cache line: vectors that start at a multiple of it never span two lines.
 pub(super) const LINE: usize = 64;
@@ -18,6 +19,24 @@ const KEPT_VALUES_MAX: usize = 16 << 20;
 thread_local! {
     /// Free buffers of this thread.
     static FREE: RefCell<Vec<Aligned>> = const { RefCell::new(Vec::new()) };
+}
+
+/// Whether threads keep buffers.
+static KEEPS: AtomicBool = AtomicBool::new(true);
+
+/// Runs `work` while no thread of the process keeps a buffer, so that each one is allocated and freed: a
+/// count of the allocated bytes sees all activations.
+pub fn without_kept<T>(work: impl FnOnce() -> T) -> T {
+    /// Keeps again, also after a panic.
+    struct Again;
+    impl Drop for Again {
+        fn drop(&mut self) {
+            KEEPS.store(true, Ordering::Relaxed);
+        }
+    }
+    KEEPS.store(false, Ordering::Relaxed);
+    let _again = Again;
+    work()
 }
 
 /// Values that start at a cache line.
@@ -74,6 +93,9 @@ impl Buffer {
     /// `len` arbitrary values.
     pub(crate) fn take(len: usize) -> Self {
         let memory = FREE.with_borrow_mut(|free| {
+            if !KEEPS.load(Ordering::Relaxed) {
+                free.clear();
+            }
             let fits = free.iter().enumerate().filter(|(_, b)| b.capacity() >= len);
             let smallest = fits.min_by_key(|(_, buffer)| buffer.capacity());
             let at = smallest.map(|(at, _)| at);
@@ -118,7 +140,7 @@ impl Drop for Buffer {
             let Ok(mut free) = free.try_borrow_mut() else {
                 return;
             };
-            if memory.capacity() > KEPT_VALUES_MAX {
+            if memory.capacity() > KEPT_VALUES_MAX || !KEEPS.load(Ordering::Relaxed) {
                 return;
             }
             free.push(memory);
