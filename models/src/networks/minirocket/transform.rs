@@ -119,7 +119,9 @@ impl Transform {
                 combination += 1;
             }
         }
-        Tensor::cat(&features, 1)
+        // NaN where a magnitude is not finite: no comparison with a bias would show it.
+        let unknown = (magnitude.sum_keepdim(1)? * 0.0)?.squeeze(2)?;
+        Tensor::cat(&features, 1)?.broadcast_add(&unknown)
     }
 }
 
@@ -144,7 +146,8 @@ impl CustomOp3 for Transform {
         let mut features = Vec::with_capacity(batch * biases.len());
         for window in windows.chunks_exact(width) {
             // No comparison with a bias would show it.
-            if !window.iter().all(|value| value.is_finite()) {
+            let mut moments = window.chunks_exact(self.axes);
+            if !moments.all(|moment| magnitude(moment).is_finite()) {
                 features.resize(features.len() + biases.len(), f32::NAN);
                 continue;
             }
@@ -158,6 +161,11 @@ impl CustomOp3 for Transform {
         }
         Ok((CpuStorage::F32(features), (batch, biases.len()).into()))
     }
+}
+
+/// Infinite also for values whose squares are too large.
+fn magnitude(moment: &[f32]) -> f32 {
+    moment.iter().map(|value| value * value).sum::<f32>().sqrt()
 }
 
 /// The share of values above `bias`: the paper's "proportion of positive values".
@@ -177,7 +185,6 @@ impl WindowChannels {
         let mut planes: Vec<Vec<f32>> = (0..axes)
             .map(|axis| window.iter().skip(axis).step_by(axes).copied().collect())
             .collect();
-        let magnitude = |moment: &[f32]| moment.iter().map(|v| v * v).sum::<f32>().sqrt();
         planes.push(window.chunks_exact(axes).map(magnitude).collect());
         Self {
             tripled: vec![Vec::new(); planes.len()],
@@ -253,6 +260,30 @@ mod tests {
         assert!(differing.count() < ours.len() / 200);
         let mean = ours.iter().sum::<f32>() / ours.len() as f32;
         assert!((0.2..0.8).contains(&mean), "{mean}");
+    }
+
+    #[test]
+    fn windows_whose_magnitude_overflows_have_no_features() {
+        let (length, axes) = (40, 2);
+        let transform = Transform::new(length, axes, DilationPlan::new(length, 5));
+        let combinations = transform.plan.dilations().len() * KERNELS;
+        let mut rng = Pcg64::seed_from_u64(4);
+        let gains = random(&mut rng, &[combinations, axes + 1]);
+        let biases = random(&mut rng, &[transform.features()]);
+        for wrong in [1e20, f32::NEG_INFINITY, f32::NAN] {
+            let mut both = vec![0.5; 2 * length * axes];
+            both[7] = wrong;
+            let both = Tensor::from_vec(both, (2, length * axes), &Device::Cpu).unwrap();
+            for features in [
+                transform.run(&both, &gains, &biases).unwrap(),
+                transform.composed(&both, &gains, &biases).unwrap(),
+            ] {
+                let features = values(&features);
+                let (wrong, right) = features.split_at(features.len() / 2);
+                assert!(wrong.iter().all(|value| value.is_nan()));
+                assert!(right.iter().all(|value| value.is_finite()));
+            }
+        }
     }
 
     /// A window of one axis with a single 1 in the middle of 11 moments, dilation 1. Kernel [0, 1,

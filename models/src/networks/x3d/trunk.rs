@@ -224,7 +224,7 @@ impl Trunk {
         let images = self.read_frames(clips)?;
         let x = self.stem.forward(&images, Activation::None)?;
         let [images, lines, columns, channels] = x.dims4()?;
-        let x = x.reshape([batch, images / batch, lines * columns, channels])?;
+        let x = x.reshape([batch, self.spec.frames_read(), lines * columns, channels])?;
         self.stem_time
             .forward(&x, Activation::Relu)?
             .reshape([images, lines, columns, channels])
