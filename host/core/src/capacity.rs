@@ -39,6 +39,8 @@ pub(crate) struct AppCapacity {
     pub(crate) fastest: Option<(Micros, KindId)>,
     /// The batch with the largest rate among all exits.
     pub(crate) best: BestBatch,
+    /// Memory of the smallest variant.
+    pub(crate) least_memory_bytes: u64,
 }
 
 /// An exit and its efficient batch.
@@ -163,7 +165,11 @@ impl Capacity {
     }
 
     fn look_at_app(&self, catalog: &Catalog, app: AppId) -> AppCapacity {
-        let mut found = AppCapacity::default();
+        let memories = catalog.variants_of(app).map(|(_, v)| v.memory_bytes);
+        let mut found = AppCapacity {
+            least_memory_bytes: memories.min().unwrap_or_default(),
+            ..AppCapacity::default()
+        };
         for kind in (0..catalog.kinds.len() as u32).map(KindId) {
             let Some(memory) = self.memory_of(kind) else {
                 continue;

@@ -302,8 +302,7 @@ impl Scheduler {
         let starving = starving.filter(|_| !self.planted.is(Planted::ForgottenWakeup));
         let lane = Some(self.lanes_due).filter(|&at| at < Time::NEVER);
         let hopeless = self.next_hopeless(self.now);
-        let lost = self.almost_lost_at(self.now).map(|(at, _)| at);
-        let lost = lost.filter(|&at| at > self.saved);
+        let lost = self.next_almost_lost();
         let late = self.late_due().filter(|&at| at > self.now);
         let unserved = self.unserved_until();
         [

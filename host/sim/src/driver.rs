@@ -137,7 +137,7 @@ impl<O: Observer> Simulation<O> {
         let policy = self.scheduler.policy_label().to_string();
         self.carry_out()?;
         while !self.is_over() {
-            match self.next_time() {
+            match self.next_time()? {
                 Some(at) => self.now = self.now.max(at),
                 None => self.abandon()?,
             }
@@ -171,7 +171,7 @@ impl<O: Observer> Simulation<O> {
     /// no earlier window.
     pub(crate) fn run_to(&mut self, at: Time) -> Result<(), SimError> {
         self.carry_out()?;
-        while let Some(next) = self.next_time().filter(|next| *next < at) {
+        while let Some(next) = self.next_time()?.filter(|next| *next < at) {
             self.now = self.now.max(next);
             self.handle_due_events();
             self.carry_out()?;
@@ -212,14 +212,20 @@ impl<O: Observer> Simulation<O> {
 
     /// The time of the next event or wake-up. None if requests are left and nothing follows, or
     /// nothing before the policy's time to finish is over.
-    fn next_time(&self) -> Option<Time> {
-        let next = match (self.events.next_time(), self.scheduler.next_wakeup()) {
-            (Some(event), Some(wake)) => event.min(wake),
-            (event, wake) => event.or(wake)?,
-        };
+    ///
+    /// # Errors
+    /// The scheduler has nothing left to do and asks for a poll that is not later, again and again.
+    fn next_time(&self) -> Result<Option<Time>, SimError> {
+        let wake = self.scheduler.next_wakeup();
+        if let Some(at) = wake.filter(|&at| at <= self.now) {
+            let at = at.0;
+            let violation = format!("nothing is left to do, and the next wake-up is at {at} us");
+            return Err(self.broken(violation));
+        }
+        let next = [self.events.next_time(), wake].into_iter().flatten().min();
         let limit = self.clients.last_arrival() + self.drain_max;
         let draining = self.clients.are_done() && self.abandoned.is_none();
-        (!draining || next <= limit).then_some(next)
+        Ok(next.filter(|&next| !draining || next <= limit))
     }
 
     /// The policy's time to finish is over: the native fallback serves the rest.

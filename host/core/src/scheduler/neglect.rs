@@ -26,34 +26,42 @@ pub const REJECTS_LOOKED_AT: usize = 64;
 const RESCUE_MARGIN: Micros = Micros(2_000);
 
 impl Scheduler {
-    /// When the fallback serves a guarded request that the policy would let be lost although a worker
-    /// is idle.
-    pub(super) fn almost_lost_at(&self, now: Time) -> Option<(Time, RequestId)> {
-        if !self.guard.has_policy() || !self.workers.any_idle() {
-            return None;
-        }
-        let apps = self.catalog.app_ids();
-        let firsts = apps.filter_map(|app| {
+    /// When the fallback serves the first guarded request of each app that the policy would let be lost
+    /// although an idle worker can hold a variant for it.
+    fn almost_lost(&self, now: Time) -> impl Iterator<Item = (Time, RequestId)> {
+        let is_watched = self.guard.has_policy() && self.workers.any_idle();
+        let apps = self.catalog.app_ids().filter(move |_| is_watched);
+        apps.filter_map(move |app| {
             let (deadline, id) = self.table.guarded(app)?.first()?;
+            let least = self.capacity.app(app).least_memory_bytes;
+            if !self.workers.any_idle_with(least) {
+                return None;
+            }
             let request = &self.table.get(id)?.request;
             let fastest = self.fastest(now, app, request.cost)?;
             let arrival = request.arrival;
             // The policy may use the first half of the time in any case.
             let half = arrival + Micros(deadline.since(arrival).0 / 2);
             Some((half.max(deadline - fastest - RESCUE_MARGIN), id))
-        });
-        firsts.min()
+        })
+    }
+
+    /// When the fallback next serves requests that would be lost. Those that it left the last time do not
+    /// hide later ones.
+    pub(super) fn next_almost_lost(&self) -> Option<Time> {
+        let times = self.almost_lost(self.now).map(|(at, _)| at);
+        times.filter(|&at| at > self.saved).min()
     }
 
     /// Serves requests that would be lost; false when there is none.
     fn save_almost_lost(&mut self, now: Time) -> bool {
-        let lost = self.almost_lost_at(now).filter(|&(at, _)| at <= now);
-        let Some((_, id)) = lost.filter(|_| self.saved < now || now == Time::ZERO) else {
-            return false;
-        };
-        if !self.has_idle_worker_for(id) {
+        if self.saved >= now && now > Time::ZERO {
             return false;
         }
+        let lost = self.almost_lost(now).filter(|&(at, _)| at <= now).min();
+        let Some((_, id)) = lost else {
+            return false;
+        };
         self.saved = now;
         self.charge(now, id);
         self.run_window(now, Causes::default(), true);

@@ -15,6 +15,8 @@ pub(crate) struct WorkerClass {
     workers: Vec<WorkerId>,
     /// Workers that are up, without those that were written to since.
     pub(super) up: usize,
+    /// Idle workers, without those that were written to since.
+    pub(super) idle: usize,
     /// Ends of the workers that have a place and an empty queue.
     open: LeastTree,
     /// Ends of the others.
@@ -108,6 +110,7 @@ impl WorkerClass {
             memory_bytes: spec.memory_bytes,
             workers: Vec::new(),
             up: 0,
+            idle: 0,
             open: LeastTree::new(0),
             busy: LeastTree::new(0),
         }

@@ -121,6 +121,11 @@ impl WorkerSet {
         self.idle.len() > 0 || self.touched().any(Worker::is_idle)
     }
 
+    /// Whether a worker with at least this memory is idle.
+    pub(crate) fn any_idle_with(&self, memory_bytes: u64) -> bool {
+        self.any_with(memory_bytes, |class| class.idle > 0, Worker::is_idle)
+    }
+
     /// Whether any worker would be sent a batch at once.
     pub(crate) fn any_free(&self) -> bool {
         self.free > 0 || self.touched().any(Worker::is_free)
@@ -143,13 +148,22 @@ impl WorkerSet {
 
     /// Whether a worker with at least this memory is up.
     pub(crate) fn any_up_with(&self, memory_bytes: u64) -> bool {
+        self.any_with(memory_bytes, |class| class.up > 0, |worker| worker.up)
+    }
+
+    /// Whether a worker with at least this memory has a property: `has` decides for one, `any_has` for those
+    /// of a class that were not written to since.
+    fn any_with(
+        &self,
+        memory_bytes: u64,
+        any_has: impl Fn(&WorkerClass) -> bool,
+        has: impl Fn(&Worker) -> bool,
+    ) -> bool {
         let fits = |class: &WorkerClass| memory_bytes <= class.memory_bytes;
-        let classes = self.classes.all().iter();
-        classes
-            .filter(|class| fits(class))
-            .any(|class| class.up > 0)
+        let mut classes = self.classes.all().iter();
+        classes.any(|class| fits(class) && any_has(class))
             || (self.touched.list().iter())
-                .any(|&worker| self[worker].up && fits(self.classes.of_worker(worker)))
+                .any(|&worker| has(&self[worker]) && fits(self.classes.of_worker(worker)))
     }
 
     /// The classes of workers.
@@ -187,7 +201,9 @@ impl WorkerSet {
             self.free += usize::from(facts.free);
             self.up += usize::from(facts.up);
             self.parking += usize::from(facts.parks);
-            self.classes.of_worker_mut(worker).up += usize::from(facts.up);
+            let class = self.classes.of_worker_mut(worker);
+            class.up += usize::from(facts.up);
+            class.idle += usize::from(facts.idle);
             self.overruns.change(worker, &before.times, &facts.times);
             for stale in &mut self.stale {
                 stale.mark(worker);
@@ -207,7 +223,9 @@ impl WorkerSet {
         self.up -= usize::from(facts.up);
         self.parking -= usize::from(facts.parks);
         if facts.up {
-            self.classes.of_worker_mut(worker).up -= 1;
+            let class = self.classes.of_worker_mut(worker);
+            class.up -= 1;
+            class.idle -= usize::from(facts.idle);
         }
         facts.clear();
     }

@@ -389,3 +389,48 @@ fn requests_that_a_policy_would_let_be_lost_are_served_by_the_fallback() {
     });
     assert!(faults.count() >= 5, "one in `patience`");
 }
+
+/// The second worker has too little memory for `fall`. The first one runs a batch of 29 ms.
+fn with_a_small_worker() -> Driver {
+    let mut catalog = late_catalog(2, Late::Shed);
+    let changed = Arc::make_mut(&mut catalog);
+    changed.variants[2].memory_bytes = 2_000;
+    changed.workers[1].memory_bytes = 1_500;
+    let mut driver = Driver::new(catalog, SchedulerConfig::default());
+    driver.give(install("first-only", |window, plan| {
+        if window.requests.id.first() == Some(&1) {
+            whole(plan, 0, 0, &[1]);
+        }
+    }));
+    let mut costly = request(1, 0, Time::ZERO, 100_000);
+    costly.cost = Cost::rows(200);
+    driver.arrive(costly);
+    driver
+}
+
+#[test]
+fn a_request_that_no_idle_worker_can_hold_keeps_no_driver_awake() {
+    let mut driver = with_a_small_worker();
+    driver.arrive(request(2, 1, Time::ZERO, 10_500));
+    // The fallback would serve it from 5.5 ms on. At 7.5 ms it is hopeless.
+    driver.advance_to(Time(5_500));
+    assert_eq!(driver.scheduler.next_wakeup(), Some(Time(7_501)));
+    driver.advance_to(Time(7_501));
+    let dropped = Outcome::Dropped(DroppedFrom::Pending);
+    assert_eq!(driver.replies[&RequestId(2)].outcome, dropped);
+}
+
+#[test]
+fn a_request_that_no_idle_worker_can_hold_hides_no_other_one_from_the_fallback() {
+    let mut driver = with_a_small_worker();
+    driver.arrive(request(2, 1, Time::ZERO, 10_500));
+    driver.arrive(request(3, 0, Time::ZERO, 10_000));
+    driver.advance_to(Time(10_000));
+    assert_eq!(driver.runs.len(), 2);
+    assert_eq!(
+        (driver.runs[1].0, driver.runs[1].1.worker),
+        (Time(7_000), WorkerId(1))
+    );
+    let outcome = &driver.replies[&RequestId(3)].outcome;
+    assert!(matches!(outcome, Outcome::Answered { in_time: true, .. }));
+}

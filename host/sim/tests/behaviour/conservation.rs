@@ -3,10 +3,12 @@
 use std::sync::Arc;
 
 use proptest::prelude::*;
+use switchyard_core::catalog::Late;
 use switchyard_core::ids::{ExitId, RequestId, VariantId, WorkerId};
 use switchyard_core::plan::Dispatch;
 use switchyard_core::policy::{FaultKind, Policy};
 use switchyard_core::time::{Micros, Time};
+use switchyard_core::window::IDLE;
 use switchyard_sim::{Contender, LinkTimes, Outage, RandomDeaths, Report, ServiceTimes, run};
 
 use crate::chaos::{Chaos, Useless};
@@ -197,6 +199,36 @@ fn a_policy_that_never_decides_loses_nothing() {
     let report = run(&scenario, &Contender::new("useless", Useless::silent), 1).unwrap();
     check(&report);
     assert!(report.faults["starved"] > 0, "{:?}", report.faults);
+}
+
+/// The second worker cannot hold the variant of `fall`, and is idle while the first one is busy.
+#[test]
+fn a_run_with_a_worker_that_is_too_small_for_an_app_ends() {
+    let mut catalog = catalog(2);
+    catalog.apps[1].late = Late::Shed;
+    catalog.variants[2].memory_bytes = 2_000;
+    catalog.workers[1].memory_bytes = 1_500;
+    let first_only = crate::policies::script("first-only", |window, plan| {
+        let workers = &window.workers;
+        let is_idle = workers.running_variant[0] == IDLE && workers.queued[0] == 0;
+        if let Some(&id) = window.requests.id.first().filter(|_| is_idle) {
+            let app = window.requests.app[0];
+            let dispatch = Dispatch {
+                worker: WorkerId(0),
+                variant: VariantId(app + 1),
+                from_stage: 0,
+                to_stage: if app == 0 { 3 } else { 1 },
+                exit: Some(ExitId(1 - app)),
+                place: 0,
+                size: 0,
+            };
+            plan.dispatch(dispatch, [RequestId(id)]);
+        }
+    });
+    let mut scenario = scenario(catalog, "heart=periodic:150;fall=periodic:100@deadline=8ms");
+    scenario.duration = Micros::from_millis(500);
+    let report = run(&scenario, &first_only, 1).unwrap();
+    check(&report);
 }
 
 #[test]

@@ -197,6 +197,8 @@ fn compare(set: &mut WorkerSet, now: Time, draws: &mut Draws) {
         able.collect::<Vec<_>>()
     };
     assert_eq!(set.any_up_with(memory), !able(set).is_empty());
+    let is_idle = |id| able(set).contains(&id) && set[id].is_idle();
+    assert_eq!(set.any_idle_with(memory), set.ids().any(is_idle));
     if draws.below(3) > 0 {
         return; // Indexes catch up after some writes.
     }

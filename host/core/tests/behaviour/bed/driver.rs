@@ -220,6 +220,12 @@ impl Driver {
             }
         }
         self.check();
+        let wakeup = self.scheduler.next_wakeup();
+        assert!(
+            wakeup.is_none_or(|at| at > self.now),
+            "nothing is left to do at {}, and the next wake-up is at {wakeup:?}",
+            self.now
+        );
     }
 
     fn notice(&mut self, notice: Notice) {
