@@ -1,7 +1,7 @@
 //! The rates that a catalog allows: the batch at which an exit answers most requests per second, and
 //! the least time that an app's request needs.
 
-use crate::catalog::{Catalog, Variant};
+use crate::catalog::{Catalog, Variant, WorkerSpec};
 use crate::cost::Cost;
 use crate::estimate::BatchSeries;
 use crate::ids::{AppId, ExitId, KindId, VariantId};
@@ -28,8 +28,16 @@ pub(crate) struct Capacity {
     /// Position of each variant's first exit among all exits, and at the end the number of exits.
     first_exit: Vec<usize>,
     apps: Vec<AppCapacity>,
-    /// By kind: the largest memory of its workers; none without workers.
-    memories: Vec<Option<u64>>,
+    /// By kind: the bounds of its workers together; none without workers.
+    kinds: Vec<Option<WorkerBounds>>,
+}
+
+/// The variants and exits that a worker runs, or any of several.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct WorkerBounds {
+    memory_bytes: u64,
+    /// It answers at exits before the last one.
+    exits: bool,
 }
 
 /// The best that the catalog's workers can do for an app.
@@ -49,6 +57,36 @@ pub(crate) struct BestBatch {
     pub(crate) variant: VariantId,
     pub(crate) exit: ExitId,
     pub(crate) batch: EfficientBatch,
+}
+
+// === impl WorkerBounds ===
+
+impl WorkerBounds {
+    pub(crate) fn of(spec: &WorkerSpec) -> Self {
+        Self {
+            memory_bytes: spec.memory_bytes,
+            exits: spec.can.exits,
+        }
+    }
+
+    /// The larger memory, and all exits if either worker has them.
+    fn or(self, other: Self) -> Self {
+        Self {
+            memory_bytes: self.memory_bytes.max(other.memory_bytes),
+            exits: self.exits || other.exits,
+        }
+    }
+
+    /// The exits of an app's variants within these bounds.
+    fn exits_of(self, catalog: &Catalog, app: AppId) -> impl Iterator<Item = (VariantId, ExitId)> {
+        let fitting = catalog.variants_of(app);
+        let fitting = fitting.filter(move |(_, variant)| variant.memory_bytes <= self.memory_bytes);
+        fitting.flat_map(move |(id, variant)| {
+            let last = variant.last_exit();
+            let first = if self.exits { 0 } else { last.0 };
+            (first..=last.0).map(move |exit| (id, ExitId(exit)))
+        })
+    }
 }
 
 // === impl EfficientBatch ===
@@ -72,10 +110,11 @@ impl Capacity {
             let before = made.first_exit.last().copied().unwrap_or_default();
             made.first_exit.push(before + variant.exits.len());
         }
-        made.memories = vec![None; catalog.kinds.len()];
+        made.kinds = vec![None; catalog.kinds.len()];
         for worker in &catalog.workers {
-            if let Some(memory) = made.memories.get_mut(worker.kind.index()) {
-                *memory = (*memory).max(Some(worker.memory_bytes));
+            if let Some(kind) = made.kinds.get_mut(worker.kind.index()) {
+                let own = WorkerBounds::of(worker);
+                *kind = Some(kind.map_or(own, |others| others.or(own)));
             }
         }
         for kind in (0..catalog.kinds.len() as u32).map(KindId) {
@@ -106,29 +145,29 @@ impl Capacity {
 
     /// The largest memory of all workers.
     pub(crate) fn memory_max(&self) -> u64 {
-        let largest = self.memories.iter().flatten().max();
-        largest.copied().unwrap_or_default()
+        let memories = self.kinds.iter().flatten().map(|kind| kind.memory_bytes);
+        memories.max().unwrap_or_default()
     }
 
-    /// The largest memory of the workers of a kind; none without workers.
-    fn memory_of(&self, kind: KindId) -> Option<u64> {
-        *self.memories.get(kind.index())?
+    /// The bounds of the workers of a kind together; none without workers.
+    fn bounds_of(&self, kind: KindId) -> Option<WorkerBounds> {
+        *self.kinds.get(kind.index())?
     }
 
     pub(crate) fn app(&self, app: AppId) -> AppCapacity {
         self.apps.get(app.index()).copied().unwrap_or_default()
     }
 
-    /// The largest rate among the exits of an app that fit into a worker of this kind and memory.
+    /// The largest rate among the exits of an app that a worker of this kind with these bounds runs.
     pub(crate) fn best_on(
         &self,
         catalog: &Catalog,
         app: AppId,
         kind: KindId,
-        memory_bytes: u64,
+        bounds: WorkerBounds,
     ) -> Option<BestBatch> {
         let mut best: Option<BestBatch> = None;
-        for (variant, exit) in exits_within(catalog, app, memory_bytes) {
+        for (variant, exit) in bounds.exits_of(catalog, app) {
             if let Some(batch) = self.efficient(kind, variant, exit)
                 && best.is_none_or(|best| batch.is_better_than(best.batch))
             {
@@ -152,8 +191,7 @@ impl Capacity {
         let (_, at_one) = self.app(app).fastest?;
         let kinds = (0..catalog.kinds.len() as u32).map(KindId);
         let latencies = kinds.filter_map(|kind| {
-            let memory = self.memory_of(kind)?;
-            let exits = exits_within(catalog, app, memory);
+            let exits = self.bounds_of(kind)?.exits_of(catalog, app);
             let least = exits.filter_map(|exit| {
                 let series = BatchSeries::to_exit(catalog, kind, exit, cost)?;
                 Some((series.latency(catalog, cost)?, series))
@@ -171,10 +209,10 @@ impl Capacity {
             ..AppCapacity::default()
         };
         for kind in (0..catalog.kinds.len() as u32).map(KindId) {
-            let Some(memory) = self.memory_of(kind) else {
+            let Some(bounds) = self.bounds_of(kind) else {
                 continue;
             };
-            let singles = exits_within(catalog, app, memory).filter_map(|(variant, exit)| {
+            let singles = bounds.exits_of(catalog, app).filter_map(|(variant, exit)| {
                 let to_stage = catalog.variant(variant)?.exit(exit)?.after_stage;
                 let profile = &catalog.profile;
                 profile.latency(kind, variant, 0, to_stage, Some(exit), 1)
@@ -184,7 +222,7 @@ impl Capacity {
             {
                 found.fastest = Some((latency, kind));
             }
-            if let Some(best) = self.best_on(catalog, app, kind, memory)
+            if let Some(best) = self.best_on(catalog, app, kind, bounds)
                 && best.batch.is_better_than(found.best.batch)
             {
                 found.best = best;
@@ -192,18 +230,6 @@ impl Capacity {
         }
         found
     }
-}
-
-/// The exits of an app's variants that a worker with this memory can hold.
-fn exits_within(
-    catalog: &Catalog,
-    app: AppId,
-    memory_bytes: u64,
-) -> impl Iterator<Item = (VariantId, ExitId)> + '_ {
-    let fitting = catalog.variants_of(app);
-    fitting
-        .filter(move |(_, variant)| variant.memory_bytes <= memory_bytes)
-        .flat_map(|(id, variant)| (0..variant.exits.len() as u32).map(move |e| (id, ExitId(e))))
 }
 
 fn efficient(

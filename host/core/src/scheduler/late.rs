@@ -3,6 +3,7 @@
 use smallvec::SmallVec;
 
 use super::Scheduler;
+use crate::capacity::WorkerBounds;
 use crate::cost::Cost;
 use crate::ids::{AppId, ExitId, VariantId, WorkerId};
 use crate::time::{Micros, Time};
@@ -82,7 +83,8 @@ impl Scheduler {
             let fits = variant.memory_bytes <= spec.memory_bytes;
             return fits.then_some((pinned, variant.last_exit(), variant.max_batch));
         }
-        let best = (self.capacity).best_on(&self.catalog, app, spec.kind, spec.memory_bytes)?;
+        let bounds = WorkerBounds::of(spec);
+        let best = (self.capacity).best_on(&self.catalog, app, spec.kind, bounds)?;
         Some((best.variant, best.exit, best.batch.size))
     }
 }

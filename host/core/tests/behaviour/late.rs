@@ -6,7 +6,7 @@ use std::sync::Arc;
 use switchyard_core::SchedulerConfig;
 use switchyard_core::catalog::Late;
 use switchyard_core::event::{BatchEnd, Event};
-use switchyard_core::ids::{RequestId, VariantId, WorkerId};
+use switchyard_core::ids::{ExitId, RequestId, VariantId, WorkerId};
 use switchyard_core::request::{Outcome, Rejection, Request};
 use switchyard_core::time::{Micros, Time};
 
@@ -98,4 +98,33 @@ fn a_late_request_whose_only_worker_stays_away_ends_by_the_patience() {
         .map(|reply| &reply.outcome);
     assert_eq!(outcome, Some(&Outcome::Rejected(Rejection::NoWorker)));
     driver.check_empty();
+}
+
+/// `heart` has `large` only, whose first exit takes 2 ms instead of 6 ms.
+fn without_exits(late: Late) -> Driver {
+    let mut catalog = late_catalog(1, late);
+    let changed = Arc::make_mut(&mut catalog);
+    changed.workers[0].can.exits = false;
+    changed.variants[0].memory_bytes = 20_000;
+    Driver::new(catalog, SchedulerConfig::default())
+}
+
+#[test]
+fn a_worker_without_exits_answers_late_requests_at_the_last_exit() {
+    let mut driver = without_exits(Late::Last);
+    driver.arrive(request(1, 0, driver.now, 100_000));
+    driver.arrive(request(2, 0, driver.now, 10));
+    driver.drain();
+    let exits: Vec<_> = driver.runs.iter().map(|(_, run)| run.exit).collect();
+    assert_eq!(exits, [Some(ExitId(1)); 2]);
+    driver.check_empty();
+}
+
+#[test]
+fn a_deadline_that_only_an_exit_without_a_worker_meets_is_too_short() {
+    let mut driver = without_exits(Late::Shed);
+    driver.arrive(request(1, 0, driver.now, 100_000));
+    driver.arrive(request(2, 0, driver.now, 5_000));
+    let rejected = Outcome::Rejected(Rejection::DeadlineTooShort);
+    assert_eq!(driver.replies[&RequestId(2)].outcome, rejected);
 }

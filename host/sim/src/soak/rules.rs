@@ -160,8 +160,10 @@ pub(super) fn check_launch(world: &World<'_>, launch: &Launch) -> Result<(), Vio
         return holds(false, "its variant or worker is unknown");
     };
     let is_range = launch.from_stage > 0 || launch.exit.is_none();
+    let is_early = launch.exit.is_some_and(|exit| exit != variant.last_exit());
     let can_run = variant.memory_bytes <= spec.memory_bytes
         && (spec.can.stage_ranges || !is_range)
+        && (spec.can.exits || !is_early)
         && (spec.can.parking || launch.exit.is_some());
     holds(can_run, "the worker cannot run it")?;
     let ends = launch.exit.and_then(|exit| variant.exit(exit));

@@ -258,10 +258,16 @@ impl Driver {
             );
         }
         let catalog = self.scheduler.catalog();
+        let spec = &catalog.workers[launch.worker.index()];
+        let last = catalog.variants[launch.variant.index()].last_exit();
+        assert!(
+            spec.can.exits || launch.exit.is_none_or(|exit| exit == last),
+            "the worker answers at last exits only"
+        );
         let latency = catalog
             .profile
             .latency_of(
-                catalog.workers[launch.worker.index()].kind,
+                spec.kind,
                 launch.variant,
                 launch.from_stage,
                 launch.to_stage,
@@ -270,7 +276,7 @@ impl Driver {
             )
             .unwrap();
         let latency = Micros((latency.0 as f64 * (self.slowdown)(&launch)).round() as u64);
-        let most = catalog.workers[launch.worker.index()].outstanding as usize;
+        let most = spec.outstanding as usize;
         let (worker, run) = (launch.worker, launch.clone());
         match self.running.contains_key(&worker) {
             false => {
