@@ -25,7 +25,7 @@ const LEAST: usize = 8;
 /// Ratios older than this do not count: the cause of the slowdown may be gone.
 const MEMORY: Micros = Micros::from_millis(5_000);
 
-/// After this long without a ratio nothing is known of a kind: the load that slowed the last ones has gone with
+/// After this long without a batch nothing is known of a kind: the load that slowed the last ones has gone with
 /// them. A server that has answered thousands of short requests a second would refuse the first long ones.
 const PAUSE: Micros = Micros::from_millis(1_000);
 
@@ -86,6 +86,7 @@ struct Ratios {
     len: usize,
     next: usize,
     published: Slowdown,
+    /// Time of the newest ratio, or a later one at which a batch of the kind ran.
     newest: Time,
 }
 
@@ -151,6 +152,25 @@ impl Estimates {
         let ratio = Slowdown::between(profiled, observed);
         let ratios = self.series.entry(series.class()).or_default();
         ratios.add(now, ratio, self.percentile);
+    }
+
+    /// Forgets the kinds that have had no batch for [`PAUSE`]. `running_since`: the start of the running batch
+    /// of a kind that began first.
+    pub(crate) fn forget_idle(
+        &mut self,
+        now: Time,
+        running_since: impl Fn(KindId) -> Option<Time>,
+    ) {
+        for (id, kind) in (0..).map(KindId).zip(&mut self.kinds) {
+            let ratios = &mut kind.ratios;
+            if ratios.len == 0 || !ratios.has_paused(now, PAUSE) {
+                continue;
+            }
+            match running_since(id).filter(|&since| !ratios.has_paused(since, PAUSE)) {
+                Some(_) => ratios.newest = now,
+                None => *ratios = Ratios::default(),
+            }
+        }
     }
 
     /// The slowdowns of all kinds of workers; empty while predictions keep to the profile.
@@ -229,7 +249,8 @@ impl KindRatios {
     }
 
     fn add(&mut self, now: Time, (profiled, observed): (Micros, Micros), percentile: f64) {
-        if self.ratios.has_paused(now, PAUSE) {
+        // The time of the batch itself is no pause.
+        if self.ratios.has_paused(now - observed, PAUSE) {
             self.ratios = Ratios::default();
         }
         if self.profiled == Micros::ZERO || now.since(self.since) > MEMORY {

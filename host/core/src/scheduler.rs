@@ -217,7 +217,7 @@ impl Scheduler {
 
     /// Takes an event in. Call [`poll`](Self::poll) afterwards until it returns none.
     pub fn handle(&mut self, now: Time, event: Event) {
-        self.now = now;
+        self.advance(now);
         match event {
             Event::Arrived(request) => self.handle_arrival(now, request),
             Event::Evidence { request, counts } => self.handle_evidence(request, counts),
@@ -252,7 +252,7 @@ impl Scheduler {
             if let Some(command) = self.out.pop_front() {
                 return Some(command);
             }
-            self.now = now;
+            self.advance(now);
             self.drop_expired(now);
             self.drop_overdue(now);
             self.reject_unserved(now);
@@ -270,7 +270,7 @@ impl Scheduler {
     /// that a policy would see if it were asked now. For drivers that take decisions from outside,
     /// such as a trainer. None: no command is left.
     pub fn poll_between_windows(&mut self, now: Time) -> Option<Command> {
-        self.now = now;
+        self.advance(now);
         self.drop_expired(now);
         self.drop_overdue(now);
         self.reject_unserved(now);

@@ -41,6 +41,17 @@ pub(super) struct AppOutlook {
 }
 
 impl Scheduler {
+    /// Sets the time of an event or poll.
+    pub(super) fn advance(&mut self, now: Time) {
+        self.now = now;
+        let workers = || self.catalog.workers.iter().zip(self.workers.iter());
+        self.estimates.forget_idle(now, |kind| {
+            let of_kind = workers().filter(|(spec, _)| spec.kind == kind);
+            let running = of_kind.filter_map(|(_, worker)| worker.running.as_ref());
+            running.map(|running| running.since).min()
+        });
+    }
+
     /// Notes the batch that an app gets: the planned one, or the efficient one of its exit if that is
     /// larger.
     fn note_usual(&mut self, worker: WorkerId, batch: &WorkerBatch) {

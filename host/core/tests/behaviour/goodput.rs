@@ -8,7 +8,7 @@ use switchyard_core::cost::Cost;
 use switchyard_core::event::{Event, Launch, Notice};
 use switchyard_core::ids::{ExitId, RequestId, VariantId, WorkerId};
 use switchyard_core::plan::{Dispatch, Plan};
-use switchyard_core::policy::FaultKind;
+use switchyard_core::policy::{FaultKind, WindowFields};
 use switchyard_core::request::{DroppedFrom, Outcome, Rejection};
 use switchyard_core::time::{Micros, Time};
 use switchyard_core::window::{IDLE, Window};
@@ -286,6 +286,48 @@ fn admission_follows_batches_that_take_longer() {
     assert_eq!(driver.replies[&RequestId(42)].outcome, rejected);
     driver.arrive(request(43, 1, driver.now, 20_000));
     assert!(!driver.replies.contains_key(&RequestId(43)));
+}
+
+/// The slowdown that a policy would be shown now.
+fn slowdown(driver: &mut Driver) -> f64 {
+    let mut window = Window::default();
+    let now = driver.now;
+    driver
+        .scheduler
+        .look(now, WindowFields::default(), &mut window);
+    window.slowdown[0].ratio()
+}
+
+/// Batches that are profiled at 200 ms end each 1.2 s.
+#[test]
+fn batches_that_take_longer_than_a_second_have_a_slowdown() {
+    let mut driver = following_driver(Late::Serve, |_| 6.0);
+    let long = |id, now| {
+        let mut request = request(id, 1, now, 10_000_000);
+        request.cost = Cost::rows(460);
+        request
+    };
+    for id in 1..=12 {
+        let start = driver.now;
+        driver.arrive(long(id, start));
+        driver.advance_to(start + Micros::from_millis(1_190));
+        assert_eq!(driver.scheduler.live(), 1, "its batch runs");
+        let shown = slowdown(&mut driver);
+        assert_eq!(shown > 5.9, id > 8, "{shown} in batch {id}");
+        driver.advance_to(start + Micros::from_millis(1_200));
+        assert_eq!(driver.scheduler.live(), 0);
+    }
+    driver.advance_to(driver.now + Micros::from_millis(900));
+    assert!(slowdown(&mut driver) > 5.9);
+    driver.advance_to(driver.now + Micros::from_millis(101));
+    assert_eq!(slowdown(&mut driver), 1.0, "no batch for a second");
+    // The next batch is the first one of eight.
+    driver.arrive(long(13, driver.now));
+    for _ in 0..3 {
+        driver.advance_to(driver.now + Micros::from_millis(590));
+        assert_eq!(slowdown(&mut driver), 1.0);
+    }
+    driver.check_empty();
 }
 
 #[test]
