@@ -83,8 +83,8 @@ pub(crate) struct Worker {
     pub(crate) sent: VecDeque<RunningBatch>,
     /// Batches that it may have at a time.
     pub(crate) outstanding: usize,
-    /// The batches that it had when one of them was overdue. They may still end, and keep their places
-    /// until then.
+    /// The batches that it had when one of them was overdue. They may still end, keep their places until
+    /// then, and run before the others.
     pub(crate) overdue: Vec<RunningBatch>,
     /// Batches of one request that failed in larger ones. They run before the queue, are no
     /// policy's to revoke, and are no part of `queue_max`.
@@ -191,17 +191,29 @@ impl Worker {
         self.up && self.has_place() && has_batch
     }
 
-    /// When the running batch and those sent behind it should end.
+    /// When the batches that it has should end.
     pub(crate) fn busy_until(&self, now: Time) -> Time {
-        let running = self.running.as_ref();
-        let end = running.map_or(now, |running| running.expected_end.max(now));
-        end + self.behind()
+        let end = self.first_end();
+        end.map_or(now, |end| end.max(now)) + self.behind()
     }
 
-    /// The time of the batches behind the running one.
+    /// Expected end of the overdue batches if any runs, otherwise of the running one.
+    pub(crate) fn first_end(&self) -> Option<Time> {
+        let first = self.last_overdue().or(self.running.as_ref());
+        first.map(|first| first.expected_end)
+    }
+
+    /// The time of the batches behind these.
     pub(crate) fn behind(&self) -> Micros {
-        let times = self.sent.iter().map(|sent| sent.batch.expected);
+        let waits = self.last_overdue().is_some();
+        let running = self.running.iter().filter(|_| waits);
+        let times = running.chain(&self.sent).map(|sent| sent.batch.expected);
         times.fold(Micros::ZERO, |sum, time| sum + time)
+    }
+
+    /// The last of the overdue batches. They count while the worker serves.
+    fn last_overdue(&self) -> Option<&RunningBatch> {
+        self.overdue.last().filter(|_| self.up)
     }
 
     /// The batches that it has, the running one first.

@@ -173,7 +173,7 @@ impl Scheduler {
         }
     }
 
-    /// A batch is the one that its worker runs, from now on.
+    /// A batch is the one that its worker runs, from now on or behind its overdue ones.
     pub(super) fn begin(&mut self, now: Time, worker: WorkerId, mut running: RunningBatch) {
         let overdue_at = self.overdue_at(now, worker, &running.batch);
         running.since = now;

@@ -30,8 +30,15 @@ const STOOD_STILL: Micros = Micros::from_millis(250);
 const CATCH_UP: Micros = Micros::from_millis(1_000);
 
 impl Scheduler {
-    /// When the worker of a batch that starts now counts as lost.
+    /// When the worker of a batch that starts now counts as lost. Its overdue batches run first.
     pub(super) fn overdue_at(&self, now: Time, worker: WorkerId, batch: &WorkerBatch) -> Time {
+        let overdue = self.workers[worker].overdue.iter();
+        let batches = overdue.map(|late| &late.batch).chain([batch]);
+        batches.fold(now, |at, batch| at + self.allowance(worker, batch))
+    }
+
+    /// The longest time of a batch whose worker does not count as lost.
+    fn allowance(&self, worker: WorkerId, batch: &WorkerBatch) -> Micros {
         let kind = self.catalog.worker(worker).map(|spec| spec.kind);
         let load = kind.map(|kind| self.catalog.profile.load_time(kind, batch.variant));
         let expected = batch.expected + load.unwrap_or_default();
@@ -40,7 +47,7 @@ impl Scheduler {
             true => OVERDUE_FLOOR,
             false => OVERDUE_LOAD_FLOOR,
         };
-        now + Micros(expected.0.saturating_mul(OVERDUE_FACTOR)) + floor
+        Micros(expected.0.saturating_mul(OVERDUE_FACTOR)) + floor
     }
 
     /// Gives up the workers whose batch is overdue.
@@ -124,6 +131,7 @@ impl Scheduler {
                 ran_for: now.since(late.since),
             }));
         }
+        self.run_next(now, worker);
         for &id in &batch.members {
             match batch.exit {
                 None => self.out.push_back(Command::Release {
@@ -147,18 +155,24 @@ impl Scheduler {
         if is_back {
             self.is_back(now, worker);
         } else if self.is_up(worker) {
-            self.reach_next(now, worker);
+            // It has one place more.
+            self.may_start.push(worker);
+            self.note_completion();
         }
     }
 
-    /// A worker that serves again has ended another batch from before: it has one place more, and the
-    /// batch that it was sent since begins now.
-    fn reach_next(&mut self, now: Time, worker: WorkerId) {
-        if let Some(next) = self.workers[worker].running.take() {
+    /// A worker has ended an overdue batch: the next of them begins now, and the batches that it was sent
+    /// since follow.
+    fn run_next(&mut self, now: Time, worker: WorkerId) {
+        let held = &mut self.workers[worker];
+        let mut end = now;
+        for late in &mut held.overdue {
+            end += late.batch.expected;
+            late.expected_end = end;
+        }
+        if let Some(next) = held.running.take() {
             self.begin(now, worker, next);
         }
-        self.may_start.push(worker);
-        self.note_completion();
     }
 
     fn waits(&self, id: RequestId) -> bool {

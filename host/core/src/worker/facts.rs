@@ -23,9 +23,9 @@ pub(super) struct WorkerFacts {
 /// When the batches of a worker end, without the time of the question.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct WorkerTimes {
-    /// Expected end of the running batch, 0 without one.
+    /// Expected end of the overdue batches or of the running one, 0 without one.
     pub(super) end: Time,
-    /// Expected time of the batches sent behind it.
+    /// Expected time of the batches behind these.
     pub(super) behind: Micros,
     /// Expected time of all waiting batches together.
     pub(super) backlog: Micros,
@@ -67,10 +67,9 @@ impl WorkerFacts {
 
 impl WorkerTimes {
     pub(super) fn of(worker: &Worker) -> Self {
-        let end = worker.running.as_ref().map(|running| running.expected_end);
         let expected = worker.waiting().map(|batch| batch.expected);
         Self {
-            end: end.unwrap_or_default(),
+            end: worker.first_end().unwrap_or_default(),
             behind: worker.behind(),
             backlog: expected.fold(Micros::ZERO, |sum, time| sum + time),
         }

@@ -15,5 +15,6 @@ mod outstanding;
 mod pinned;
 mod plans;
 mod properties;
+mod recovering;
 mod serving;
 mod windows;

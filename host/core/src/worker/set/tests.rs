@@ -105,7 +105,7 @@ fn running(id: u64, now: Time, draws: &mut Draws) -> RunningBatch {
 
 /// Writes one worker in some way.
 fn write(worker: &mut Worker, id: u64, now: Time, draws: &mut Draws) {
-    match draws.below(9) {
+    match draws.below(11) {
         0 => worker.running = Some(running(id, now, draws)),
         1 => worker.running = None,
         2 if worker.running.is_some() => worker.sent.push_back(running(id, now, draws)),
@@ -114,6 +114,8 @@ fn write(worker: &mut Worker, id: u64, now: Time, draws: &mut Draws) {
         5 => worker.queue.clear(),
         6 => worker.up = !worker.up,
         7 => worker.parked = draws.below(2) as u32,
+        8 => worker.overdue.push(running(id, now, draws)),
+        9 => worker.overdue.clear(),
         _ => worker.resident = (0..draws.below(3) as u32).map(VariantId).collect(),
     }
 }
