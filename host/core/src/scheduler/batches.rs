@@ -288,9 +288,7 @@ impl Scheduler {
         let entry = self.table.get_mut(id);
         let Some(entry) = entry.filter(|_| is_up) else {
             // Cancelled while the batch ran, or its worker is leaving: nothing continues here.
-            let request = id;
-            self.out.push_back(Command::Release { worker, request });
-            self.start_over(now, id);
+            self.start_over(now, worker, id);
             return;
         };
         let first_time = entry.progress.is_none();
@@ -303,10 +301,16 @@ impl Scheduler {
         self.between_stages(now, id);
     }
 
-    /// A request whose activations are gone with its worker waits for its first stage again.
-    fn start_over(&mut self, now: Time, id: RequestId) {
-        if let Some(entry) = self.table.get_mut(id) {
-            entry.progress = None;
+    /// A request whose activations the worker forgets waits for its first stage again.
+    fn start_over(&mut self, now: Time, worker: WorkerId, id: RequestId) {
+        match self.table.get(id).and_then(|entry| entry.progress) {
+            Some(_) => self.forget_progress(id),
+            None => self.out.push_back(Command::Release {
+                worker,
+                request: id,
+            }),
+        }
+        if self.table.get(id).is_some() {
             self.between_stages(now, id);
         }
     }

@@ -134,10 +134,6 @@ impl Scheduler {
         self.run_next(now, worker);
         for &id in &batch.members {
             match batch.exit {
-                None => self.out.push_back(Command::Release {
-                    worker,
-                    request: id,
-                }),
                 Some(exit) if end == BatchEnd::Done && self.waits(id) => {
                     self.forget_progress(id);
                     self.withdraw(id);
@@ -149,6 +145,13 @@ impl Scheduler {
                     let by = Some((batch.decided.clone(), Some(ran(late))));
                     self.end(now, id, outcome, by);
                 }
+                Some(_) if end == BatchEnd::Done => {}
+                // Its activations replaced those of a newer try, or it failed and left none.
+                _ if self.is_parked_on(worker, id) => self.lose_activations(id),
+                None => self.out.push_back(Command::Release {
+                    worker,
+                    request: id,
+                }),
                 Some(_) => {}
             }
         }
@@ -175,6 +178,22 @@ impl Scheduler {
         }
     }
 
+    fn is_parked_on(&self, worker: WorkerId, id: RequestId) -> bool {
+        let progress = self.table.get(id).and_then(|entry| entry.progress);
+        progress.is_some_and(|progress| progress.worker == worker)
+    }
+
+    /// The activations of a request are those of an earlier try, or none: it starts over, unless a batch
+    /// reads them already.
+    fn lose_activations(&mut self, id: RequestId) {
+        if self.waits(id) {
+            self.withdraw(id);
+            self.held.remove(id);
+            self.forget_progress(id);
+            self.set_pending(id);
+        }
+    }
+
     fn waits(&self, id: RequestId) -> bool {
         let state = self.table.get(id).map(RequestEntry::state);
         state.is_some_and(|state| !matches!(state, RequestState::Running(..)))
@@ -198,7 +217,8 @@ impl Scheduler {
         self.vacate(now, worker, &lost, reason);
     }
 
-    /// A worker takes no more batches. The running one may end; its requests park nothing here.
+    /// A worker takes no more batches. Those that it has may end: they keep the activations that they read,
+    /// and park none.
     pub(super) fn handle_worker_leaving(&mut self, now: Time, worker: WorkerId) {
         let Some(held) = self.workers.get_mut(worker) else {
             return;
@@ -208,7 +228,9 @@ impl Scheduler {
             return;
         }
         for id in self.parked_on(worker) {
-            self.forget_progress(id);
+            if self.waits(id) {
+                self.forget_progress(id);
+            }
         }
         self.vacate(now, worker, &[], "");
     }

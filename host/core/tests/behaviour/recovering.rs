@@ -6,6 +6,7 @@ use switchyard_core::SchedulerConfig;
 use switchyard_core::catalog::{Catalog, Late};
 use switchyard_core::event::{BatchEnd, Event, Notice};
 use switchyard_core::ids::{BatchId, RequestId, VariantId, WorkerId};
+use switchyard_core::plan::Plan;
 use switchyard_core::request::{Outcome, Rejection};
 use switchyard_core::time::Time;
 use switchyard_core::window::Window;
@@ -145,4 +146,124 @@ fn the_times_of_overdue_batches_count_while_their_worker_serves() {
     driver.finish(W0, BatchEnd::Done);
     assert_eq!(busy_until(&mut driver), driver.now);
     driver.check_empty();
+}
+
+/// Runs the first stage of the large variant, and from `go_on` the others.
+fn slice(window: &Window, plan: &mut Plan, go_on: Time) {
+    if window.workers.up[0] == 0 {
+        return;
+    }
+    for (index, &id) in (0..).zip(&window.requests.id) {
+        let parked = window.requests.progress.iter().any(|p| p.index == index);
+        match parked {
+            false => stages(plan, 0, 1, 0..1, None, &[id]),
+            true if window.now >= go_on => stages(plan, 0, 1, 1..3, Some(1), &[id]),
+            true => {}
+        }
+    }
+}
+
+/// Request 2 waits for its other stages after a second try of its first one, and the batch of the first
+/// try is still to end.
+fn parked_twice(go_on: Time) -> Driver {
+    let mut driver = driver_of(catalog(1));
+    driver.give(install("slices", move |window, plan| {
+        slice(window, plan, go_on);
+    }));
+    for id in 1..=2 {
+        driver.arrive(request(id, 0, Time::ZERO, 60_000_000));
+    }
+    driver.hang(W0);
+    driver.advance_to(Time(6_000_000));
+    driver.give(Event::Cancelled(RequestId(1)));
+    driver.finish_late(W0, BatchEnd::Done);
+    assert_eq!(driver.runs.len(), 3, "request 2 begins again");
+    driver
+}
+
+#[test]
+fn a_request_parked_by_two_tries_starts_over_when_the_first_ends_last() {
+    let mut driver = parked_twice(Time(7_000_000));
+    driver.advance_to(Time(6_500_000));
+    driver.finish_late(W0, BatchEnd::Done);
+    // Asks the policy, which goes on with the parked request.
+    driver.advance_to(Time(7_000_000));
+    driver.arrive(request(3, 0, driver.now, 60_000_000));
+    driver.drain();
+    driver.check_empty();
+    assert!((2..=3).all(|id| is_answered(&driver, id)));
+    let of_2 = driver.runs.iter().filter(|(_, run)| run.requests[0].0 == 2);
+    let from: Vec<_> = of_2.map(|(_, run)| run.from_stage).collect();
+    assert_eq!(from, [0, 0, 0, 1]);
+}
+
+#[test]
+fn a_queued_request_parked_by_two_tries_starts_over_when_the_first_ends_last() {
+    let mut driver = parked_twice(Time::ZERO);
+    // Takes the place when the second try has parked request 2.
+    driver.arrive(request(3, 0, driver.now, 60_000_000));
+    driver.advance_to(Time(6_002_000));
+    assert_eq!(driver.runs.last().unwrap().1.requests[..], [RequestId(3)]);
+    driver.hang(W0);
+    driver.finish_late(W0, BatchEnd::Done);
+    driver.finish(W0, BatchEnd::Done);
+    driver.drain();
+    driver.check_empty();
+    assert!((2..=3).all(|id| is_answered(&driver, id)));
+    let of_2 = driver.runs.iter().filter(|(_, run)| run.requests[0].0 == 2);
+    let from: Vec<_> = of_2.map(|(_, run)| run.from_stage).collect();
+    assert_eq!(from, [0, 0, 0, 1]);
+}
+
+#[test]
+fn a_request_that_runs_its_other_stages_is_left_alone_when_an_earlier_try_ends() {
+    let mut driver = parked_twice(Time::ZERO);
+    driver.advance_to(Time(6_002_000));
+    assert_eq!(driver.runs.last().unwrap().1.from_stage, 1);
+    driver.finish_late(W0, BatchEnd::Done);
+    driver.drain();
+    driver.check_empty();
+    assert!(is_answered(&driver, 2));
+    assert_eq!(driver.runs.len(), 4);
+}
+
+/// Its batch may still end, and reads them.
+#[test]
+fn a_leaving_worker_keeps_the_activations_of_a_running_batch() {
+    for to_stage in [2, 3] {
+        let mut driver = driver_of(catalog(2));
+        driver.give(install("slices", move |window, plan| {
+            let up = window.workers.up.iter().position(|up| *up == 1);
+            let Some(worker) = up.map(|worker| worker as u32) else {
+                return;
+            };
+            for (index, &id) in (0..).zip(&window.requests.id) {
+                let exit = (to_stage == 3).then_some(1);
+                match window.requests.progress.iter().find(|p| p.index == index) {
+                    None if worker > 0 => stages(plan, worker, 1, 0..3, Some(1), &[id]),
+                    None => stages(plan, 0, 1, 0..1, None, &[id]),
+                    Some(_) => stages(plan, 0, 1, 1..to_stage, exit, &[id]),
+                }
+            }
+        }));
+        driver.arrive(request(1, 0, Time::ZERO, 50_000));
+        driver.advance_to(Time(3_000));
+        assert_eq!(driver.runs.last().unwrap().1.from_stage, 1);
+        driver.give(Event::WorkerLeaving(W0));
+        let releases = |driver: &Driver| {
+            let log = driver.log.iter();
+            log.filter(|line| line.contains("Release")).count()
+        };
+        assert_eq!(releases(&driver), 0);
+        driver.drain();
+        driver.check_empty();
+        assert!(is_answered(&driver, 1));
+        // Stage 2 parked the request: it starts over on the other worker.
+        let (runs, released) = if to_stage == 3 { (2, 0) } else { (3, 1) };
+        assert_eq!((driver.runs.len(), releases(&driver)), (runs, released));
+        let mut window = Window::default();
+        let now = driver.now;
+        driver.scheduler.look(now, Default::default(), &mut window);
+        assert_eq!(window.workers.parked, [0, 0]);
+    }
 }
