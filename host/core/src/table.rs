@@ -178,7 +178,14 @@ impl RequestTable {
         self.reindex(id);
     }
 
-    /// Puts a request into the index of deadlines that fits its state.
+    /// Takes the progress from a request, which starts over.
+    pub(crate) fn clear_progress(&mut self, id: RequestId) -> Option<Progress> {
+        let progress = self.get_mut(id)?.progress.take()?;
+        self.reindex(id);
+        Some(progress)
+    }
+
+    /// Puts a request into the index of deadlines that fits its state and progress.
     fn reindex(&mut self, id: RequestId) {
         let Some(entry) = self.get_mut(id) else {
             return;

@@ -209,9 +209,7 @@ impl Scheduler {
         lost.iter().for_each(|_| self.batch_left());
         // Activations on a lost worker are lost: their requests start over.
         for id in self.parked_on(worker) {
-            if let Some(entry) = self.table.get_mut(id) {
-                entry.progress = None;
-            }
+            self.table.clear_progress(id);
         }
         self.workers[worker].parked = 0;
         self.vacate(now, worker, &lost, reason);

@@ -78,8 +78,9 @@ impl Scheduler {
 
     /// Takes the progress from a request, which starts over; the worker forgets its activations.
     pub(super) fn forget_progress(&mut self, id: RequestId) {
-        let progress = self.table.get_mut(id).and_then(|e| e.progress.take());
-        let Some(progress) = progress else { return };
+        let Some(progress) = self.table.clear_progress(id) else {
+            return;
+        };
         let (worker, request) = (progress.worker, id);
         if let Some(held) = self.workers.get_mut(worker) {
             held.parked = held.parked.saturating_sub(1);

@@ -267,3 +267,37 @@ fn a_leaving_worker_keeps_the_activations_of_a_running_batch() {
         assert_eq!(window.workers.parked, [0, 0]);
     }
 }
+
+/// The policy goes on with no parked request, and the host answers it while that is in time.
+#[test]
+fn a_pending_request_that_loses_its_progress_is_guarded_again() {
+    for late in [Late::Shed, Late::Last] {
+        for loss in ["down", "leaving", "overdue"] {
+            let mut driver = driver_of(late_catalog(2, late));
+            driver.give(install("parks", |window, plan| {
+                slice(window, plan, Time::NEVER);
+            }));
+            driver.arrive(request(1, 0, Time::ZERO, 6_000_000));
+            driver.advance_to(Time(3_000));
+            match loss {
+                "down" => driver.give(Event::WorkerDown {
+                    worker: W0,
+                    reason: "unplugged".to_owned(),
+                }),
+                "leaving" => driver.give(Event::WorkerLeaving(W0)),
+                _ => {
+                    driver.arrive(request(2, 0, driver.now, 6_000_000));
+                    driver.hang(W0);
+                }
+            }
+            driver.advance_to(Time(6_000_000));
+            assert!(!driver.scheduler.is_up(W0));
+            let reply = driver
+                .replies
+                .get(&RequestId(1))
+                .map(|reply| &reply.outcome);
+            let is_in_time = matches!(reply, Some(Outcome::Answered { in_time: true, .. }));
+            assert!(is_in_time, "{loss}, {late:?}: {reply:?}");
+        }
+    }
+}
