@@ -8,6 +8,8 @@ pub enum Planted {
     StrandedQueue,
     /// A cancelled request leaves its activations on the worker.
     KeptActivations,
+    /// The other overdue batches of a worker that serves again take no places.
+    ForgottenPlaces,
     /// Starving requests are no reason to wake up.
     ForgottenWakeup,
 }

@@ -123,6 +123,9 @@ impl Scheduler {
         let batch = &late.batch;
         let held = &self.workers[worker];
         let is_back = !held.leaving && !held.up;
+        if self.planted.is(Planted::ForgottenPlaces) {
+            self.workers[worker].overdue.clear();
+        }
         if is_back {
             self.workers[worker].up = true;
             self.out.push_back(Command::Notice(Notice::WorkerRecovered {

@@ -16,7 +16,8 @@ pub(super) struct Bench {
     pub(super) running: Option<(Time, Launch)>,
     /// The batches behind it, and their times.
     pub(super) sent: VecDeque<(Micros, Launch)>,
-    /// Its batches when it was counted as lost because the first did not end.
+    /// The batches that it had whenever it was counted as lost because the first did not end. They take
+    /// places until they end.
     pub(super) hung: VecDeque<Launch>,
     /// The batch that ended last.
     pub(super) last: Option<BatchId>,
@@ -92,7 +93,7 @@ impl Bench {
     pub(super) fn give_up(&mut self) {
         let running = self.running.take().map(|(_, launch)| launch);
         let sent = self.sent.drain(..).map(|(_, launch)| launch);
-        self.hung = running.into_iter().chain(sent).collect();
+        self.hung.extend(running.into_iter().chain(sent));
     }
 
     /// Its batch does not end.
@@ -100,5 +101,40 @@ impl Bench {
         if let Some((end, _)) = &mut self.running {
             *end = Time::NEVER;
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use switchyard_core::cost::Cost;
+    use switchyard_core::ids::{VariantId, WorkerId};
+
+    use super::*;
+
+    fn launch(batch: u64) -> Launch {
+        Launch {
+            batch: BatchId(batch),
+            worker: WorkerId(0),
+            variant: VariantId(0),
+            from_stage: 0,
+            to_stage: 1,
+            exit: None,
+            requests: [RequestId(batch)].into_iter().collect(),
+            cost: Cost::ONE,
+            soon: Default::default(),
+        }
+    }
+
+    #[test]
+    fn a_worker_lost_again_still_has_its_hung_batches() {
+        let mut bench = Bench::new();
+        for batch in 1..=3 {
+            bench.take_in(Time::ZERO, Micros(1), launch(batch));
+            if batch > 1 {
+                bench.give_up();
+            }
+        }
+        let hung = bench.hung.iter().map(|launch| launch.batch.0);
+        assert_eq!(hung.collect::<Vec<_>>(), [1, 2, 3]);
     }
 }

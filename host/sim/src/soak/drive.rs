@@ -110,11 +110,9 @@ impl World<'_> {
             }
             Command::Notice(Notice::WorkerOverdue { worker, batch, .. }) => {
                 let bench = &mut self.benches[worker.index()];
+                let running = bench.running.as_ref();
+                let is_it = running.is_some_and(|(_, launch)| launch.batch == batch);
                 bench.give_up();
-                let is_it = bench
-                    .hung
-                    .front()
-                    .is_some_and(|launch| launch.batch == batch);
                 require(is_it, Rule::OneBatch, self.now, || {
                     format!(
                         "batch {} is overdue on worker {}, which does not run it",

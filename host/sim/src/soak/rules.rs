@@ -144,7 +144,7 @@ pub(super) fn check_launch(world: &World<'_>, launch: &Launch) -> Result<(), Vio
         })
     };
     let bench = &world.benches[worker.index()];
-    let has = usize::from(bench.running.is_some()) + bench.sent.len();
+    let has = bench.has().count() + bench.hung.len();
     let spec = world.scheduler.catalog().worker(worker);
     let most = spec.map_or(1, |spec| spec.outstanding as usize);
     holds(has < most, "the worker has as many as it may have")?;

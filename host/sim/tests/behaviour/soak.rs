@@ -4,7 +4,8 @@ use switchyard_core::catalog::Late;
 use switchyard_core::planted::Planted;
 use switchyard_sim::soak::PolicyKind::{Dawdling, Fickle, Mixed, Native, Parking};
 use switchyard_sim::soak::SoakStep::{
-    Arrive, Burst, Canary, Cancel, Down, Fail, Hang, Lose, Recatalog, Remove, Slow, Swap, Up, Wait,
+    AnswerLate, Arrive, Burst, Canary, Cancel, Down, Fail, Hang, Lose, Recatalog, Remove, Slow,
+    Swap, Up, Wait,
 };
 use switchyard_sim::soak::{
     CaseRun, CatalogChange, Ending, Rule, SoakCase, SoakFailure, SoakOptions, SoakPool, soak,
@@ -89,6 +90,32 @@ fn is_minimal(failure: &SoakFailure, planted: Planted) {
         assert!(!breaks(&fewer), "step {} is not needed", keep[left_out]);
     }
     assert_eq!(case.kept(&keep).check(), Ok(()), "without the defect");
+}
+
+/// After the first of two overdue batches the worker has one place, until the second ends.
+#[test]
+#[rustfmt::skip]
+fn a_worker_that_is_sent_too_many_batches_after_an_overdue_one_is_found() {
+    let slack_us = 60_000_000;
+    let arrive = |app| Arrive { app, slack_us, pinned: None, rows: 1.0 };
+    let case = SoakCase {
+        pool: SoakPool { seed: 1, workers: 1, variants: 3, percent: 100, late: [Late::Serve; 2], second_is_small: false, second_is_whole: false, queue_max: 4, parked_max: 0, pending_max: 8, faults: 4, patience_ms: 1000, follows_latencies: false, outstanding: 2, ending: Ending::ByFallback },
+        steps: vec![
+            arrive(0),
+            arrive(1),
+            Hang { worker: 0 },
+            Wait { us: 40_000_000 },
+            AnswerLate { worker: 0, fails: false },
+            arrive(0),
+        ],
+    };
+    assert_eq!(case.check(), Ok(()));
+    let run = CaseRun {
+        planted: Some(Planted::ForgottenPlaces),
+        ..CaseRun::default()
+    };
+    let violation = case.run(run).violation;
+    assert_eq!(violation.map(|violation| violation.rule), Some(Rule::OneBatch));
 }
 
 /// Late requests waited behind a lane below its `min_batch`, whose worker counted as busy.
