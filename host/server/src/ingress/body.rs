@@ -229,13 +229,14 @@ where
     B: Body<Data = Bytes, Error: Into<BoxError>> + Unpin,
 {
     let limit = limits.body_read_timeout;
-    connection.begin_body();
+    let arriving = connection.arriving_outside();
     async move {
         let mut limited = Limited::new(body, DISCARDED_MAX);
         let reading = async { while let Some(Ok(_)) = limited.frame().await {} };
         // At either limit the connection closes, as it does when the client goes away.
         let _ = timeout(limit, reading).await;
-        connection.end_body();
+        connection.next_byte_begins_a_head();
+        drop(arriving);
     }
 }
 

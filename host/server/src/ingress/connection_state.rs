@@ -22,8 +22,10 @@ pub(super) struct ConnectionState {
     exchange_edges: AtomicU64,
     /// Exchanges that have begun and not ended.
     exchanges: AtomicUsize,
-    /// Bodies that are being read, or the rest of a refused one discarded.
+    /// Bodies of exchanges that are being read.
     bodies: AtomicUsize,
+    /// Bodies outside of exchanges: messages of streams, and the rest of refused bodies.
+    outside_bodies: AtomicUsize,
     /// Answers of HTTP/2 that the client has not taken yet.
     untaken: AtomicUsize,
     /// Calls of HTTP/2 that stay open between their messages.
@@ -91,6 +93,7 @@ impl ConnectionState {
             exchange_edges: AtomicU64::new(0),
             exchanges: AtomicUsize::new(0),
             bodies: AtomicUsize::new(0),
+            outside_bodies: AtomicUsize::new(0),
             untaken: AtomicUsize::new(0),
             streams: AtomicUsize::new(0),
             read: AtomicU64::new(0),
@@ -152,9 +155,14 @@ impl ConnectionState {
         self.bodies.fetch_sub(1, Ordering::Relaxed);
     }
 
-    /// A message begins to arrive.
+    /// The message of an exchange begins to arrive.
     pub(super) fn arriving(self: &Arc<Self>) -> Counted {
         Counted::new(self, |state| &state.bodies)
+    }
+
+    /// A body outside of exchanges begins to arrive.
+    pub(super) fn arriving_outside(self: &Arc<Self>) -> Counted {
+        Counted::new(self, |state| &state.outside_bodies)
     }
 
     /// An answer is there for the client to take.
@@ -167,7 +175,8 @@ impl ConnectionState {
         Counted::new(self, |state| &state.streams)
     }
 
-    fn next_byte_begins_a_head(&self) {
+    /// The bytes that the client sends from here on are of another request.
+    pub(super) fn next_byte_begins_a_head(&self) {
         let read = self.read.load(Ordering::Relaxed);
         self.read_before_head.store(read, Ordering::Relaxed);
     }
@@ -195,7 +204,7 @@ impl ConnectionState {
             // Its other exchanges would go on for a client that has gone.
             return false;
         }
-        let in_exchange = self.is_in_exchange() && self.bodies.load(Ordering::Relaxed) == 0;
+        let in_exchange = self.is_in_exchange() && self.bodies() == 0;
         let withheld = in_exchange || self.write_blocked.load(Ordering::Relaxed);
         if withheld {
             self.half_closed.store(true, Ordering::Relaxed);
@@ -216,16 +225,20 @@ impl ConnectionState {
         self.exchanges.load(Ordering::Relaxed) > 0
     }
 
+    fn bodies(&self) -> usize {
+        self.bodies.load(Ordering::Relaxed) + self.outside_bodies.load(Ordering::Relaxed)
+    }
+
     pub(super) fn progress(&self) -> Progress {
         let edges = self.exchange_edges.load(Ordering::Relaxed);
         let read = self.read.load(Ordering::Relaxed);
         let exchanges = self.exchanges.load(Ordering::Relaxed);
-        let bodies = self.bodies.load(Ordering::Relaxed);
+        let is_computing = exchanges > self.bodies.load(Ordering::Relaxed);
         let is_unread =
             self.write_blocked.load(Ordering::Relaxed) || self.untaken.load(Ordering::Relaxed) > 0;
         let (phase, bytes) = if is_unread {
             (Phase::Writing, self.written.load(Ordering::Relaxed))
-        } else if bodies > 0 && bodies >= exchanges {
+        } else if self.bodies() > 0 && !is_computing {
             (Phase::Body, read)
         } else if self.half_closed.load(Ordering::Relaxed) {
             (Phase::HalfClosed, read)

@@ -64,7 +64,7 @@ struct Patience {
     half_closed: Duration,
     /// Between the calls of HTTP/2; HTTP/1 has a timer of its own for it.
     between_calls: Duration,
-    /// From the moment when a connection was asked to end.
+    /// Idle, although the connection was asked to end.
     asked: Option<Duration>,
 }
 
@@ -181,13 +181,17 @@ impl ServedConnections {
     }
 
     /// Ends the connections that would be too slow while others wait, and keeps clients that have
-    /// closed their side as long as otherwise.
+    /// closed their side as long as otherwise. The rate is the present one: a client that stops
+    /// must not hold the drain, however much it moved before.
     pub(super) fn end_slow_in_drain(&mut self, now: Instant) {
         let patience = Patience {
             half_closed: self.quiet.half_closed,
             ..self.contended
         };
         Self::cut_slow(&mut self.by_task, now, &patience, self.min_rate);
+        for served in self.by_task.values_mut() {
+            served.measure_rate_anew(now);
+        }
     }
 
     fn cut_slow(
@@ -285,21 +289,35 @@ impl ServedConnection {
         let elapsed = now.duration_since(self.since);
         // Also at a least rate of 0 a connection that moves no byte is slow.
         let below_rate = || self.moved as f64 <= min_rate as f64 * elapsed.as_secs_f64();
-        let slow = match self.began.phase {
-            Phase::Idle | Phase::Serving => false,
+        match self.began.phase {
+            Phase::Serving => false,
+            Phase::Idle => self.stays_idle(now, patience),
             Phase::Head => elapsed >= patience.head,
             Phase::HalfClosed => elapsed >= patience.half_closed,
             Phase::Writing => elapsed >= patience.write && below_rate(),
             Phase::Body => patience.body.is_some_and(|body| elapsed >= body) && below_rate(),
+        }
+    }
+
+    /// Whether an idle connection is still open long after it was asked to end. A client of HTTP/2
+    /// that does not answer the question holds its connection.
+    fn stays_idle(&self, now: Instant, patience: &Patience) -> bool {
+        let of_http2 = self.state.is_multiplexed().then_some(patience.head);
+        let (Some(asked), Some(patience)) = (self.asked, patience.asked.or(of_http2)) else {
+            return false;
         };
-        // A client of HTTP/2 that does not answer the question holds its connection.
-        let unanswered = self.state.is_multiplexed() && self.began.phase == Phase::Idle;
-        let asked_patience = patience.asked.or(unanswered.then_some(patience.head));
-        let overdue = match (self.asked, asked_patience) {
-            (Some(asked), Some(patience)) => now.duration_since(asked) >= patience,
-            _ => false,
-        };
-        slow || overdue && self.began.phase != Phase::Serving
+        // Between two writes of an answer the phase is idle for a moment.
+        now.duration_since(asked.max(self.since)) >= patience
+    }
+
+    /// Counts the bytes of an answer or a body from now on, if it has been measured for long enough.
+    fn measure_rate_anew(&mut self, now: Instant) {
+        let has_rate = matches!(self.began.phase, Phase::Writing | Phase::Body);
+        if has_rate && now.duration_since(self.since) >= SLOW_AFTER {
+            self.since = now;
+            self.began.bytes = self.began.bytes.wrapping_add(self.moved);
+            self.moved = 0;
+        }
     }
 
     fn ask_to_end(&mut self, now: Instant) {

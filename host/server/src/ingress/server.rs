@@ -26,9 +26,12 @@ use crate::tls::LOOK_EVERY;
 /// The result of a shutdown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Drained {
-    /// Connections that were still busy at the drain timeout, and were cut.
+    /// Connections that were cut: slow ones, and those that were still busy at the drain timeout.
     pub cut_connections: usize,
 }
+
+/// The end of the task of a connection.
+type EndedTask = Result<(Id, ()), JoinError>;
 
 /// Serves the protocol on its ports until `shutdown` completes, then drains.
 ///
@@ -190,15 +193,11 @@ impl<B: Backend> Acceptor<B> {
         self.served.insert(task, client, state);
     }
 
-    fn clean_up(&mut self, ended: Result<(Id, ()), JoinError>) {
-        let id = match &ended {
-            Ok((id, ())) => *id,
-            Err(error) => error.id(),
-        };
-        if let Some(client) = self.served.remove(id) {
+    fn clean_up(&mut self, ended: EndedTask) {
+        if let Some(client) = self.served.remove(id_of(&ended)) {
             self.clients.remove(client);
         }
-        log_panic(ended.map(drop));
+        log_panic(ended);
     }
 
     async fn drain(self, drain_timeout: Duration) -> Drained {
@@ -214,11 +213,16 @@ impl<B: Backend> Acceptor<B> {
         drop(grpc_listener);
         accepting.close().await;
         served.end_all(Instant::now());
+        let mut cut_connections = 0;
         let finished = async {
             loop {
                 tokio::select! {
-                    ended = tasks.join_next() => match ended {
-                        Some(ended) => log_panic(ended),
+                    ended = tasks.join_next_with_id() => match ended {
+                        Some(ended) => {
+                            served.remove(id_of(&ended));
+                            cut_connections += usize::from(was_cut(&ended));
+                            log_panic(ended);
+                        }
                         None => break,
                     },
                     // A client that does not read must not hold the drain.
@@ -227,8 +231,10 @@ impl<B: Backend> Acceptor<B> {
             }
         };
         let in_time = timeout(drain_timeout, finished).await.is_ok();
-        while tasks.try_join_next().is_some() {}
-        let cut_connections = tasks.len();
+        while let Some(ended) = tasks.try_join_next_with_id() {
+            cut_connections += usize::from(was_cut(&ended));
+        }
+        cut_connections += tasks.len();
         if !in_time {
             tracing::warn!(cut_connections, "drain timeout passed");
             tasks.shutdown().await;
@@ -241,7 +247,19 @@ async fn with_permit(_permit: OwnedSemaphorePermit, serving: impl Future<Output 
     serving.await;
 }
 
-fn log_panic(ended: Result<(), JoinError>) {
+fn id_of(ended: &EndedTask) -> Id {
+    match ended {
+        Ok((id, ())) => *id,
+        Err(error) => error.id(),
+    }
+}
+
+/// Whether the connection was cut before its end.
+fn was_cut(ended: &EndedTask) -> bool {
+    ended.as_ref().is_err_and(JoinError::is_cancelled)
+}
+
+fn log_panic(ended: EndedTask) {
     if let Err(error) = ended
         && error.is_panic()
     {

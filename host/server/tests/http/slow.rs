@@ -4,7 +4,8 @@ use std::net::SocketAddr;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-use switchyard_server::ingress::{Drained, Limits};
+use serde_json::json;
+use switchyard_server::ingress::{Datatype, Drained, Limits};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpSocket, TcpStream};
 use tokio::time::{sleep, timeout};
@@ -77,7 +78,87 @@ async fn unread_answers_do_not_hold_the_drain() {
     never_read(&mut stream).await;
     server.shut_down();
     let drained = timeout(SOON, server.drained()).await.unwrap();
-    assert_eq!(drained, Drained { cut_connections: 0 });
+    assert_eq!(drained, Drained { cut_connections: 1 });
+}
+
+/// Bytes that the kernel's buffers do not hold.
+const LONG_ANSWER: usize = 32 << 20;
+
+/// Asks for an answer of this length, and waits for its first bytes.
+async fn long_answer(server: &TestServer) -> TcpStream {
+    let input = |datatype: Datatype| {
+        let name = datatype.name();
+        let bytes = if name == "UINT8" { LONG_ANSWER } else { 0 };
+        let parameters = json!({"binary_data_size": bytes});
+        json!({"name": name, "datatype": name, "shape": [1, bytes], "parameters": parameters})
+    };
+    let inputs: Vec<_> = Datatype::ALL.into_iter().map(input).collect();
+    let outputs = [json!({"name": "UINT8", "parameters": {"binary_data": true}})];
+    let json = json!({"inputs": inputs, "outputs": outputs}).to_string();
+    let head = head("echo/every%20type", json.len() + LONG_ANSWER);
+    let json_length = format!("\r\ninference-header-content-length: {}\r\n", json.len());
+    let head = head.replacen("\r\n", &json_length, 1);
+    let mut stream = server.connect().await;
+    stream.write_all((head + &json).as_bytes()).await.unwrap();
+    stream.write_all(&vec![7; LONG_ANSWER]).await.unwrap();
+    let mut first = [0; 12];
+    stream.peek(&mut first).await.unwrap();
+    assert_eq!(&first, b"HTTP/1.1 200");
+    stream
+}
+
+#[tokio::test]
+async fn an_answer_that_is_read_is_whole_after_the_drain() {
+    let mut server = TestServer::with_defaults().await;
+    let mut stream = long_answer(&server).await;
+    server.shut_down();
+    let begun = Instant::now();
+    let (mut read, mut chunk) = (0, vec![0; 128 << 10]);
+    loop {
+        match stream.read(&mut chunk).await.unwrap() {
+            0 => break,
+            bytes => read += bytes,
+        }
+        sleep(Duration::from_millis(20)).await;
+    }
+    assert!(read > LONG_ANSWER, "{read} bytes of {LONG_ANSWER}");
+    assert!(begun.elapsed() > Duration::from_secs(2), "too fast to tell");
+    assert_eq!(server.drained().await, Drained { cut_connections: 0 });
+}
+
+#[tokio::test]
+async fn an_answer_that_is_not_read_on_does_not_hold_the_drain() {
+    let mut server = TestServer::with_defaults().await;
+    let mut stream = long_answer(&server).await;
+    server.shut_down();
+    let (begun, mut chunk) = (Instant::now(), vec![0; 128 << 10]);
+    while begun.elapsed() < Duration::from_millis(1_500) {
+        assert_ne!(stream.read(&mut chunk).await.unwrap(), 0);
+        sleep(Duration::from_millis(20)).await;
+    }
+    let drained = timeout(SOON, server.drained()).await.unwrap();
+    assert_eq!(drained, Drained { cut_connections: 1 });
+}
+
+#[tokio::test]
+async fn a_body_that_drips_does_not_hold_the_drain() {
+    let mut server = TestServer::with_defaults().await;
+    let mut stream = server.connect().await;
+    let head = head("linear", 5_000);
+    stream.write_all(head.as_bytes()).await.unwrap();
+    let dripping = tokio::spawn(async move {
+        while stream.write_all(b" ").await.is_ok() {
+            sleep(Duration::from_millis(50)).await;
+        }
+    });
+    sleep(Duration::from_millis(200)).await;
+    server.shut_down();
+    let begun = Instant::now();
+    let drained = timeout(SOON, server.drained()).await.unwrap();
+    assert_eq!(drained, Drained { cut_connections: 1 });
+    // Before the answer 408, which comes after five seconds.
+    assert!(begun.elapsed() < Duration::from_secs(4));
+    dripping.await.unwrap();
 }
 
 #[tokio::test]

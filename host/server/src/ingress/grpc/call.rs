@@ -30,12 +30,12 @@ impl<B: Backend> Call<B> {
         self.connection.exchanging()
     }
 
-    /// The message of a call that has one; an error if there is none.
+    /// The message of a call that has one, within its exchange; an error if there is none.
     pub(super) async fn one_message(
         &self,
         inbound: &mut Inbound,
     ) -> Result<Message, ProtocolError> {
-        inbound.expect(&self.service, &self.connection);
+        inbound.expect(&self.service, || self.connection.arriving());
         let next = inbound.next(&self.service, &self.connection).await?;
         next.ok_or_else(|| ProtocolError::malformed("body", "has no message"))
     }

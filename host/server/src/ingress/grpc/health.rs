@@ -25,7 +25,9 @@ pub(super) async fn watch<B: Backend>(
     call: Call<B>,
     mut inbound: Inbound,
 ) -> Result<Response<AnswerBody>, RequestFailure> {
+    let exchange = call.exchange();
     let message = call.one_message(&mut inbound).await?;
+    drop(exchange);
     let request = HealthCheckRequest::decode(plain(message)?).map_err(malformed)?;
     let (response, outbound) = AnswerBody::many(&call.connection);
     tokio::spawn(report(call, request.service, outbound));

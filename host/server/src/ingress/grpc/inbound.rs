@@ -81,7 +81,7 @@ impl Inbound {
             }
             if self.held() > 0 {
                 self.check_length_for_app(service)?;
-                self.expect(service, connection);
+                self.expect(service, || connection.arriving_outside());
             }
             let frame = match &mut self.arriving {
                 None => self.body.frame().await,
@@ -111,14 +111,14 @@ impl Inbound {
     pub(super) fn expect<B: Backend>(
         &mut self,
         service: &Service<B>,
-        connection: &Arc<ConnectionState>,
+        counted: impl FnOnce() -> Counted,
     ) {
         self.arriving.get_or_insert_with(|| {
             let since = Instant::now();
             Arriving {
                 since,
                 look_at: since + RATE_GRACE.min(service.limits().body_read_timeout),
-                _counted: connection.arriving(),
+                _counted: counted(),
             }
         });
     }

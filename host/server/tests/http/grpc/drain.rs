@@ -96,3 +96,27 @@ async fn streams_without_a_message_end_with_the_reason() {
     );
     drop((messages, idle));
 }
+
+/// The half does not arrive any more, but the inference before it was accepted.
+#[tokio::test]
+async fn half_a_message_does_not_cut_the_running_inference_of_its_stream() {
+    let mut server = TestServer::with_defaults().await;
+    let mut client = Client::of(&server).await;
+    let stream = format!("{SERVICE}ModelStreamInfer");
+    let (messages, answer) = client.open(&stream, &[]).await;
+    messages.send(frame(&one_row("gate"))).unwrap();
+    messages
+        .send(frame(&one_row("linear")).slice(..20))
+        .unwrap();
+    let body = answer.await.unwrap().into_body();
+    while server.backend.waiting.load(Ordering::SeqCst) == 0 {
+        sleep(Duration::from_millis(5)).await;
+    }
+    server.shut_down();
+    sleep(Duration::from_secs(3)).await;
+    server.backend.gate.add_permits(1);
+    let answered = body.collect().await.unwrap();
+    assert_eq!(answered.trailers().unwrap()["grpc-status"], "14");
+    assert!(!answered.to_bytes().is_empty(), "the inference was cut");
+    assert_eq!(server.drained().await, Drained { cut_connections: 0 });
+}
