@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use switchyard_core::ids::{AppId, VariantId, WorkerId};
 use switchyard_core::time::Time;
-use switchyard_executor::{CacheError, LoadedModel, Preloaded};
+use switchyard_executor::{CacheError, LoadedModel, Preloaded, Refused};
 
 use super::models::{AppModels, AppState, LoadEnd, WorkerModels};
 use super::status::{ResidentStatus, WorkerStatus};
@@ -187,10 +187,10 @@ impl Driver {
     /// Other weights of a variant serve from the next batch on.
     pub(super) fn replace(&mut self, variant: VariantId, models: &[Arc<LoadedModel>]) {
         self.states.shown().failed.remove(&variant);
-        for (id, (worker, model)) in (0..).zip(self.crew.iter().zip(models)) {
-            // A lost worker loads the new ones when it is back.
-            let is_up = self.scheduler.is_up(WorkerId(id));
-            if is_up && worker.replace(variant, Arc::clone(model)).is_err() {
+        for (worker, model) in self.crew.iter().zip(models) {
+            // Also of a worker that is not up: it serves again once its overdue batch has ended. One
+            // whose thread has ended loads the new ones when it is back.
+            if let Err(Refused::Full(_)) = worker.replace(variant, Arc::clone(model)) {
                 let (pool, worker) = (&self.name, &worker.options().name);
                 tracing::error!(
                     pool,
@@ -285,25 +285,42 @@ impl Driver {
             return; // The last of its requests does this.
         }
         let catalog = Arc::clone(self.scheduler.catalog());
-        let mut asked = 0;
         for (variant, _) in catalog.variants_of(app) {
             self.weights.forget(variant);
             self.states.shown().failed.remove(&variant);
-            for (id, (worker, held)) in (0..).zip(self.crew.iter().zip(&mut self.held)) {
-                // A lost worker holds nothing.
-                let is_up = self.scheduler.is_up(WorkerId(id));
-                if is_up && !held.letting_go.contains(&variant) && worker.unload(variant).is_ok() {
-                    held.letting_go.insert(variant);
-                    asked += 1;
-                }
+            for worker in (0..self.held.len() as u32).map(WorkerId) {
+                self.ask_to_let_go(worker, app, variant);
             }
         }
-        let models = &mut self.models[app.index()];
-        models.unloading += asked;
-        if models.unloading == 0 {
+        if self.models[app.index()].unloading == 0 {
             self.states.set(app, AppState::Unloaded);
         }
         self.started();
+    }
+
+    /// A worker serves again, without a restart, and holds its models: asks it to let go of those that
+    /// were unloaded meanwhile.
+    pub(super) fn let_go_late(&mut self, worker: WorkerId) {
+        let catalog = Arc::clone(self.scheduler.catalog());
+        for (id, variant) in (0..).zip(&catalog.variants) {
+            let models = &self.models[variant.app.index()];
+            if models.unloaded && models.live == 0 {
+                self.ask_to_let_go(worker, variant.app, VariantId(id));
+            }
+        }
+    }
+
+    fn ask_to_let_go(&mut self, worker: WorkerId, app: AppId, variant: VariantId) {
+        // A lost worker holds nothing, or is asked once it serves again.
+        let is_up = self.scheduler.is_up(worker);
+        let known = self.crew.get(worker).filter(|_| is_up);
+        let (Some(known), Some(held)) = (known, self.held.get_mut(worker.index())) else {
+            return;
+        };
+        if !held.letting_go.contains(&variant) && known.unload(variant).is_ok() {
+            held.letting_go.insert(variant);
+            self.models[app.index()].unloading += 1;
+        }
     }
 
     /// Declares that the loads of the start have ended. A load that failed keeps its app from being

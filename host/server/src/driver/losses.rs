@@ -53,6 +53,7 @@ impl Driver {
     pub(super) fn worker_recovered(&mut self, worker: WorkerId) {
         self.crew.is_news(worker, "");
         self.meters.worker_up(worker, true);
+        self.let_go_late(worker);
         self.look_for_workers("");
     }
 

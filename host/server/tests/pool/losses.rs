@@ -1,10 +1,14 @@
 //! Failed batches, lost workers, and the loads of busy ones.
 
+use std::path::Path;
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-use switchyard_core::ids::{AppId, RequestId};
+use switchyard_core::ids::{AppId, RequestId, VariantId};
 use switchyard_core::request::Outcome;
+use switchyard_executor::{Device, LoadedModel};
+use switchyard_models::load_variant;
 use switchyard_server::driver::Message;
 use tokio::sync::oneshot;
 
@@ -143,4 +147,63 @@ async fn a_load_that_its_worker_loses_ends_with_the_reason() {
     let (busy, error) = tokio::join!(busy, load);
     assert!(busy.is_ok(), "{busy:?}");
     assert!(error.contains("worker w0 was lost"), "{error}");
+}
+
+/// The worker hangs until its batch is overdue. Its restart is due in four seconds, because it was lost
+/// three times before. `meanwhile` runs before the late batch ends.
+async fn recovers_before_its_restart(pool: &TestPool, meanwhile: impl FnOnce()) {
+    for restarts in [1.0, 2.0, 3.0] {
+        pool.controls.crash.store(true, Ordering::SeqCst);
+        assert!(pool.serve(0, FAR).await.is_ok());
+        assert_eq!(pool.metric(RESTARTS), Some(restarts));
+    }
+    pool.controls.hang.store(true, Ordering::SeqCst);
+    let recovery = async {
+        pool.until(|pool| pool.metric(UP) == Some(0.0)).await;
+        meanwhile();
+        pool.status().await; // The driver has taken all messages.
+        pool.controls.release();
+        pool.until(|pool| pool.metric(UP) == Some(1.0)).await;
+    };
+    let (late, ()) = tokio::join!(pool.serve(0, FAR), recovery);
+    assert!(late.is_ok(), "{late:?}");
+    assert_eq!(pool.metric(RESTARTS), Some(3.0), "it recovered");
+}
+
+fn other_weights() -> Arc<LoadedModel> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../models/zoo/heart/cnn-small");
+    let loaded = load_variant(&folder, &Device::Cpu).unwrap();
+    Arc::new(LoadedModel {
+        name: "heart/only".to_owned(),
+        model: loaded.model,
+        inputs: Arc::new([]),
+        reads: Vec::new(),
+        bytes: loaded.bytes,
+    })
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_recovered_worker_serves_the_weights_that_were_replaced_while_it_was_overdue() {
+    let pool = TestPool::start().await;
+    let weights = other_weights();
+    recovers_before_its_restart(&pool, || {
+        pool.pool
+            .send(Message::Replace(VariantId(0), vec![weights]));
+    })
+    .await;
+    assert!(pool.serve(0, FAR).await.is_ok());
+    assert_eq!(*pool.controls.replaced.lock().unwrap(), [VariantId(0)]);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_recovered_worker_lets_go_of_an_app_that_was_unloaded_while_it_was_overdue() {
+    let pool = TestPool::start().await;
+    recovers_before_its_restart(&pool, || {
+        let (known, _) = oneshot::channel();
+        pool.pool.send(Message::Unload(AppId(1), known));
+    })
+    .await;
+    assert!(pool.serve(0, FAR).await.is_ok());
+    assert_eq!(*pool.controls.unloaded.lock().unwrap(), [VariantId(1)]);
+    assert_eq!(pool.status().await.apps["fall"], "UNAVAILABLE");
 }

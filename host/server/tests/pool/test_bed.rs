@@ -45,6 +45,9 @@ pub(crate) struct Controls {
     pub(crate) broken: Mutex<Vec<VariantId>>,
     /// Sizes of all batches.
     pub(crate) sizes: Mutex<Vec<usize>>,
+    /// Variants with other weights, and variants that were unloaded.
+    pub(crate) replaced: Mutex<Vec<VariantId>>,
+    pub(crate) unloaded: Mutex<Vec<VariantId>>,
 }
 
 impl Controls {
@@ -93,7 +96,12 @@ impl Executor for Controlled {
     }
 
     fn unload(&mut self, variant: VariantId) {
+        self.controls.unloaded.lock().unwrap().push(variant);
         self.inner.unload(variant);
+    }
+
+    fn replace(&mut self, variant: VariantId, _: &Arc<LoadedModel>) {
+        self.controls.replaced.lock().unwrap().push(variant);
     }
 
     fn residency(&self) -> Residency {
