@@ -22,8 +22,8 @@ pub(super) struct Crew {
 struct CrewMember {
     worker: Worker,
     start: StartNumber,
-    /// The number of the start that is under way.
-    restarting: Option<StartNumber>,
+    /// When the start that is under way began, or begins.
+    restart_at: Option<Instant>,
     starts: StartNumber,
     backoff: Backoff,
     /// Why it was lost last; empty while it serves.
@@ -48,7 +48,7 @@ impl Crew {
         let member = |first: FirstStart| CrewMember {
             worker: first.worker,
             start: 0,
-            restarting: None,
+            restart_at: None,
             starts: 0,
             backoff: Backoff::new(first.pause_max),
             lost_by: String::new(),
@@ -83,19 +83,21 @@ impl Crew {
         member.is_some_and(|member| member.start == start)
     }
 
-    /// Starts a worker anew after its pause, which is returned; none if that is under way. The old
-    /// one stays until then: a batch that is overdue may still end.
+    /// Starts a worker anew after its pause, which is returned; none if the loss is known. The old
+    /// one stays until then: a batch that is overdue may still end. If that was so, the restart is
+    /// still under way at the next loss.
     pub(super) fn restart(&mut self, worker: WorkerId) -> Option<Duration> {
         let member = self.members.get_mut(worker.index())?;
-        if member.restarting.is_some() {
-            return None;
-        }
         let now = Instant::now();
+        if let Some(at) = member.restart_at {
+            let serves = member.lost_by.is_empty();
+            return serves.then(|| at.saturating_duration_since(now));
+        }
         let is_free = member.address.as_ref().is_some_and(|at| at().is_none());
         let least = if is_free { FREE_PAUSE } else { Duration::ZERO };
         let pause = member.backoff.next(now).max(least);
         member.starts += 1;
-        member.restarting = Some(member.starts);
+        member.restart_at = Some(now + pause);
         self.restarter.restart(DueRestart {
             worker,
             start: member.starts,
@@ -118,7 +120,7 @@ impl Crew {
     /// The restart of a worker has ended, well or not.
     pub(super) fn restart_ended(&mut self, worker: WorkerId) {
         if let Some(member) = self.members.get_mut(worker.index()) {
-            member.restarting = None;
+            member.restart_at = None;
         }
     }
 

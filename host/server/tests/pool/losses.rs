@@ -11,6 +11,7 @@ use switchyard_executor::{Device, LoadedModel};
 use switchyard_models::load_variant;
 use switchyard_server::driver::Message;
 use tokio::sync::oneshot;
+use tokio::time::timeout;
 
 use crate::test_bed::{FAR, TestPool};
 
@@ -206,4 +207,21 @@ async fn a_recovered_worker_lets_go_of_an_app_that_was_unloaded_while_it_was_ove
     assert!(pool.serve(0, FAR).await.is_ok());
     assert_eq!(*pool.controls.unloaded.lock().unwrap(), [VariantId(1)]);
     assert_eq!(pool.status().await.apps["fall"], "UNAVAILABLE");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_recovered_worker_that_is_lost_before_its_restart_is_down() {
+    let pool = TestPool::start().await;
+    recovers_before_its_restart(&pool, || {}).await;
+    pool.controls.crash.store(true, Ordering::SeqCst);
+    let (done, loaded) = oneshot::channel();
+    pool.pool.send(Message::Load(AppId(1), done));
+    let loaded = timeout(Duration::from_secs(3), loaded).await;
+    let error = loaded.expect("the load has an end").unwrap().unwrap_err();
+    assert!(error.contains("worker w0 was lost"), "{error}");
+    pool.until(|pool| pool.readiness.check().is_err()).await;
+    assert_eq!(pool.metric(UP), Some(0.0));
+    assert!(pool.serve(0, FAR).await.is_ok());
+    assert_eq!(pool.metric(RESTARTS), Some(4.0));
+    assert_eq!(pool.readiness.check(), Ok(()));
 }
