@@ -67,6 +67,8 @@ pub(crate) struct Estimates {
     percentile: f64,
     kinds: Vec<KindRatios>,
     series: BTreeMap<BatchSeries, Ratios>,
+    /// Until then no kind has been idle for [`PAUSE`] since its newest ratio.
+    busy_until: Time,
 }
 
 /// The last ratios of one kind of workers.
@@ -131,6 +133,7 @@ impl Estimates {
             percentile,
             kinds: vec![KindRatios::default(); kinds],
             series: BTreeMap::new(),
+            busy_until: Time::ZERO,
         }
     }
 
@@ -149,6 +152,7 @@ impl Estimates {
             return;
         };
         kind.add(now, (profiled, observed), self.percentile);
+        self.busy_until = self.busy_until.min(now + PAUSE);
         let ratio = Slowdown::between(profiled, observed);
         let ratios = self.series.entry(series.class()).or_default();
         ratios.add(now, ratio, self.percentile);
@@ -161,14 +165,20 @@ impl Estimates {
         now: Time,
         running_since: impl Fn(KindId) -> Option<Time>,
     ) {
+        if now <= self.busy_until {
+            return;
+        }
+        self.busy_until = Time::NEVER;
         for (id, kind) in (0..).map(KindId).zip(&mut self.kinds) {
             let ratios = &mut kind.ratios;
-            if ratios.len == 0 || !ratios.has_paused(now, PAUSE) {
-                continue;
+            if ratios.len > 0 && ratios.has_paused(now, PAUSE) {
+                match running_since(id).filter(|&since| !ratios.has_paused(since, PAUSE)) {
+                    Some(_) => ratios.newest = now,
+                    None => *ratios = Ratios::default(),
+                }
             }
-            match running_since(id).filter(|&since| !ratios.has_paused(since, PAUSE)) {
-                Some(_) => ratios.newest = now,
-                None => *ratios = Ratios::default(),
+            if ratios.len > 0 {
+                self.busy_until = self.busy_until.min(ratios.newest + PAUSE);
             }
         }
     }
