@@ -6,13 +6,15 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use switchyard_core::ids::{RequestId, VariantId};
 
+use crate::claim::WaitingInputs;
 use crate::job::Job;
 use crate::source::LoadedModel;
 
 /// A message to a worker thread.
 #[derive(Debug)]
 pub(crate) enum WorkerCommand {
-    Run(Job),
+    /// With its inputs apart, if it can be cancelled.
+    Run(Job, Option<WaitingInputs>),
     Release(RequestId),
     Preload(VariantId),
     Unload(VariantId),

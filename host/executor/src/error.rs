@@ -94,6 +94,9 @@ pub enum ExecuteError {
         /// The active one.
         reason: String,
     },
+    /// Its claim was dropped before it began.
+    #[error("the batch was cancelled before it began")]
+    Cancelled,
     /// The worker stopped before the batch began.
     #[error("the worker stopped before the batch began")]
     Stopped,
@@ -193,6 +196,7 @@ impl ExecuteError {
             | Self::OutOfMemory { .. }
             | Self::Panicked { .. }
             | Self::Injected(_)
+            | Self::Cancelled
             | Self::Stopped
             | Self::Away { .. }
             | Self::DeviceLost { .. } => true,

@@ -101,3 +101,16 @@ pub struct JobOutcome {
     /// Time spent making the variant resident; zero if it was already.
     pub load: Micros,
 }
+
+// === impl JobOutcome ===
+
+impl JobOutcome {
+    /// The outcome of a batch that did not begin.
+    pub(crate) fn not_begun(error: ExecuteError) -> Self {
+        Self {
+            result: Err(error),
+            compute: Micros::ZERO,
+            load: Micros::ZERO,
+        }
+    }
+}

@@ -2,8 +2,8 @@
 //!
 //! In data order:
 //! - [`job`]: jobs and their results; [`error`]: why a job has no answers
-//! - [`worker`]: a thread that owns an executor; `loader`: a thread that loads models while batches
-//!   run; [`event`]: the events of both
+//! - [`worker`]: a thread that owns an executor; [`claim`]: batches that are cancelled while they wait
+//!   for it; `loader`: a thread that loads models while batches run; [`event`]: the events of both
 //! - [`executor`]: the trait; [`candle_executor`] and [`synthetic`] implement it;
 //!   [`candle_threads`]: how many threads candle uses
 //! - [`source`]: where models come from; [`zoo`]: from the model zoo; [`manifest`]: the zoo's model
@@ -29,6 +29,7 @@ pub mod cache;
 pub mod candle_executor;
 pub mod candle_threads;
 mod choice;
+pub mod claim;
 mod command;
 mod cuda;
 pub mod device;
@@ -65,6 +66,7 @@ pub use bench::{BuildBenched, CandleBench, KindToMeasure};
 pub use cache::ModelCache;
 pub use candle_core::Device;
 pub use candle_executor::CandleExecutor;
+pub use claim::Claim;
 pub use device::{DeviceError, DeviceName, OpenedDevice};
 pub use error::{CacheError, ExecuteError, LoadError};
 pub use event::{Preloaded, Unloaded, WorkerDown, WorkerEvent};

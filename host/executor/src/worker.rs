@@ -11,6 +11,7 @@ use switchyard_core::residents::Soon;
 use switchyard_threads::{ServiceThread, panic_text};
 use thiserror::Error;
 
+use crate::claim::{Claim, WaitingInputs};
 use crate::command::{Replacements, WorkerCommand};
 use crate::event::{WorkerDown, WorkerEvent};
 use crate::executor::{Absence, Executor, GiveUp, ReleaseAtOnce};
@@ -147,15 +148,36 @@ impl Worker {
     /// # Errors
     /// Returns the job if it was not taken.
     pub fn run(&self, job: Job) -> Result<(), Refused<Job>> {
+        self.start(job, None)
+    }
+
+    /// Sends a batch that is cancelled once the claim is dropped, unless it has begun. Exactly one
+    /// [`Finished`](crate::job::Finished) follows also then, in its turn.
+    ///
+    /// # Errors
+    /// Returns the job if it was not taken.
+    pub fn run_claimed(&self, mut job: Job) -> Result<Claim, Refused<Job>> {
+        let inputs = WaitingInputs::of(&mut job);
+        match self.start(job, Some(inputs.clone())) {
+            Ok(()) => Ok(Claim::on(inputs)),
+            Err(refused) => Err(refused.map(|mut job| {
+                inputs.put_back(&mut job);
+                job
+            })),
+        }
+    }
+
+    fn start(&self, job: Job, inputs: Option<WaitingInputs>) -> Result<(), Refused<Job>> {
         let has = |lane: &&Lane| lane.batches.load(Ordering::Relaxed);
         let Some(lane) = self.lanes.iter().min_by_key(has) else {
             return Err(Refused::Down(job));
         };
         lane.batches.fetch_add(1, Ordering::Relaxed);
-        lane.send(WorkerCommand::Run(job)).map_err(|refused| {
+        let sent = lane.send(WorkerCommand::Run(job, inputs));
+        sent.map_err(|refused| {
             lane.batches.fetch_sub(1, Ordering::Relaxed);
             refused.map(|command| match command {
-                WorkerCommand::Run(job) => job,
+                WorkerCommand::Run(job, _) => job,
                 _ => unreachable!("a refused command comes back as it was sent"),
             })
         })

@@ -44,8 +44,10 @@ impl<F: FnMut(WorkerEvent)> WorkerThread<F> {
                 continue;
             }
             match command {
-                WorkerCommand::Run(job) => {
-                    if let Err(reason) = self.run(job) {
+                WorkerCommand::Run(mut job, inputs) => {
+                    if inputs.is_some_and(|inputs| !inputs.put_back(&mut job)) {
+                        self.skip(&job);
+                    } else if let Err(reason) = self.run(job) {
                         is_lost = true;
                         self.report_down(reason);
                     }
@@ -68,6 +70,14 @@ impl<F: FnMut(WorkerEvent)> WorkerThread<F> {
                 }
             }
         }
+    }
+
+    /// Ends a batch that was cancelled.
+    fn skip(&mut self, job: &Job) {
+        for row in &job.rows {
+            self.executor.release(row.request);
+        }
+        self.report_finished(job.batch, JobOutcome::not_begun(ExecuteError::Cancelled));
     }
 
     /// Runs a batch and reports it. An error is the reason why the worker is lost.
@@ -116,13 +126,8 @@ impl<F: FnMut(WorkerEvent)> WorkerThread<F> {
     /// Ends a command of a worker that stops or is lost.
     fn refuse(&mut self, command: WorkerCommand) {
         match command {
-            WorkerCommand::Run(job) => {
-                let outcome = JobOutcome {
-                    result: Err(ExecuteError::Stopped),
-                    compute: Micros::ZERO,
-                    load: Micros::ZERO,
-                };
-                self.report_finished(job.batch, outcome);
+            WorkerCommand::Run(job, _) => {
+                self.report_finished(job.batch, JobOutcome::not_begun(ExecuteError::Stopped));
             }
             WorkerCommand::Release(request) => self.executor.release(request),
             WorkerCommand::Preload(variant) => {

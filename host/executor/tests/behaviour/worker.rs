@@ -1,6 +1,7 @@
 //! Worker threads: isolation of panics, bounds, loss, and the events that report them.
 
 mod ahead;
+mod claims;
 
 use std::sync::mpsc::{Receiver, channel};
 use std::sync::{Arc, Barrier, Condvar, Mutex};

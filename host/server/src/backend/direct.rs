@@ -4,6 +4,8 @@ mod answer;
 mod app;
 mod parking;
 mod stages;
+#[cfg(test)]
+mod tests;
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -261,7 +263,9 @@ impl DirectBackend {
         self.shared
             .waiting()
             .insert(id, WaitingBatch { done, parks });
-        if let Err(refused) = self.worker.run(job) {
+        let claimed = self.worker.run_claimed(job);
+        // Dropped with a cancelled call: the worker skips its batch.
+        let _claim = claimed.map_err(|refused| {
             self.shared.waiting().remove(&id);
             let (job, error) = match refused {
                 Refused::Full(job) => (job, end::queue_full("the worker's commands")),
@@ -275,8 +279,8 @@ impl DirectBackend {
             job.rows
                 .iter()
                 .for_each(|row| parking.not_dropped(row.request));
-            return Err(error);
-        }
+            error
+        })?;
         // A closed channel: the worker was lost with the batch.
         let lost = |_| InferError::NotReady("the worker has ended".to_owned());
         let finished = finished.await.map_err(lost)?;
