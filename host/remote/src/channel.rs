@@ -83,6 +83,8 @@ pub(crate) enum CallError {
     Lost(String),
     /// The time of the call has passed.
     TimedOut(String),
+    /// The deadline of its requests has passed.
+    Late(String),
     /// The server answered with an error.
     Refused {
         reason: String,
@@ -108,7 +110,10 @@ impl CallError {
 
     pub(crate) fn reason(self) -> String {
         match self {
-            Self::Lost(reason) | Self::TimedOut(reason) | Self::Refused { reason, .. } => reason,
+            Self::Lost(reason)
+            | Self::TimedOut(reason)
+            | Self::Late(reason)
+            | Self::Refused { reason, .. } => reason,
         }
     }
 }

@@ -142,15 +142,10 @@ impl RemoteExecutor {
                 .saturating_duration_since(Instant::now())
                 .max(LIMIT_MIN)
         };
-        let left = job
-            .until
-            .map(left)
-            .filter(|left| *left < self.options.timeout);
-        let answer = link.infer(body, left.unwrap_or(self.options.timeout));
+        let answer = link.infer(body, job.until.map(left));
         answer.map_err(|error| match error {
             CallError::Refused { reason, repeatable } => refused(model, reason, repeatable),
-            // The requests ran out of time, the server did not.
-            CallError::TimedOut(reason) if left.is_some() => refused(
+            CallError::Late(reason) => refused(
                 model,
                 format!("{reason}, the deadline of its requests"),
                 true,

@@ -6,7 +6,8 @@
 //! - `request`, `body`: from a batch to a message, whose tensors are not copied; `response`: back
 //! - [`tls`], `stream`: the bytes of a connection, encrypted or not
 //! - `channel`: one HTTP/2 connection and its calls; `messages`: answers of many messages; `opening`: whether its server is fit
-//! - `link`: the connection that lives and is watched, on the thread of `runtime`; `lease`: how long it may
+//! - `link`: the connection that lives and is watched, on the thread of `runtime`; `lease`: how long it may;
+//!   `turns`: the batches that its server has
 //! - `parked`: the activations that a server keeps
 //! - [`executor`]: a server as an [`Executor`](switchyard_executor::Executor)
 //! - [`resolver`]: the addresses of a name; [`etcd`]: workers that register themselves; [`source`]: either;
@@ -42,6 +43,7 @@ mod slots;
 pub mod source;
 mod stream;
 pub mod tls;
+mod turns;
 
 pub use address::{RemoteAddress, WrongAddress};
 pub use etcd::Etcd;

@@ -17,6 +17,7 @@ use crate::lease::Lease;
 use crate::opening::{is_ready, open};
 use crate::options::{ConnectError, RemoteOptions};
 use crate::runtime::RemoteRuntime;
+use crate::turns::Turns;
 
 /// Pause between two questions about the server's health.
 const LOOK_EVERY: Duration = Duration::from_millis(250);
@@ -40,6 +41,7 @@ struct LinkState {
     /// One connection is opened at a time.
     opening: OneAtATime<()>,
     lease: Arc<Lease>,
+    turns: Turns,
     /// True once no answer is awaited any more.
     given_up: watch::Sender<bool>,
 }
@@ -70,6 +72,7 @@ impl Link {
     ) -> Self {
         Self {
             state: Arc::new(LinkState {
+                turns: Turns::new(options.timeout),
                 options,
                 channel: Mutex::new(channel),
                 opening: OneAtATime::default(),
@@ -81,17 +84,17 @@ impl Link {
         }
     }
 
-    /// Sends a batch and waits for its answer. The call is cancelled at its limit, and when the batch is
-    /// given up.
+    /// Sends a batch and waits for its answer. The call is cancelled when the batch takes longer than the
+    /// server may, when the time is over that its requests have left, and when the batch is given up.
     pub(crate) fn infer(
         &self,
         body: Parts,
-        limit: Duration,
+        left: Option<Duration>,
     ) -> Result<ModelInferResponse, CallError> {
         let state = Arc::clone(&self.state);
         let answer = self
             .runtime
-            .wait(async move { state.infer(body, limit).await });
+            .wait(async move { state.infer(body, left).await });
         answer.unwrap_or_else(|| Err(CallError::Lost("the call panicked".to_owned())))
     }
 
@@ -143,17 +146,35 @@ impl Drop for Link {
 // === impl LinkState ===
 
 impl LinkState {
-    async fn infer(&self, body: Parts, limit: Duration) -> Result<ModelInferResponse, CallError> {
+    async fn infer(
+        &self,
+        body: Parts,
+        left: Option<Duration>,
+    ) -> Result<ModelInferResponse, CallError> {
         let _on_the_way = self.lease.send();
         let mut given_up = self.given_up.subscribe();
-        tokio::select! {
+        let turn = self.turns.send();
+        let left = left.filter(|left| *left < turn.longest);
+        let limit = left.unwrap_or(turn.longest);
+        let no_answer = |limit| CallError::no_answer(&self.options.address, limit);
+        let answer = tokio::select! {
+            biased;
             answer = timeout(limit, self.exchange(body, limit)) => {
-                answer.unwrap_or_else(|_| Err(CallError::no_answer(&self.options.address, limit)))
+                answer.unwrap_or_else(|_| Err(no_answer(limit)))
             }
+            () = turn.passed() => return Err(no_answer(self.options.timeout)),
             // An error: the link is gone as well.
             _ = given_up.wait_for(|given_up| *given_up) => {
-                Err(CallError::Lost("the batch was given up".to_owned()))
+                return Err(CallError::Lost("the batch was given up".to_owned()));
             }
+        };
+        match answer {
+            // The requests ran out of time, the server did not.
+            Err(CallError::TimedOut(reason)) if left.is_some() => {
+                turn.give_up();
+                Err(CallError::Late(reason))
+            }
+            answer => answer,
         }
     }
 

@@ -19,7 +19,7 @@ pub struct RemoteOptions {
     pub address: RemoteAddress,
     /// TLS of the link; none: plain.
     pub tls: Option<RemoteTls>,
-    /// Longest time of a batch; then the worker counts as lost.
+    /// Longest time of a batch after the end of those sent before it; then the worker counts as lost.
     pub timeout: Duration,
     /// Its models, by variant.
     pub models: Arc<[RemoteModel]>,

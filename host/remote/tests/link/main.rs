@@ -80,7 +80,7 @@ fn job() -> Job {
     }
 }
 
-fn assert_answers(executor: &mut RemoteExecutor) {
+fn assert_answers<E: Executor + ?Sized>(executor: &mut E) {
     let output = executor.run(&mut job()).result.unwrap();
     let BatchOutput::Answered { probabilities, .. } = output else {
         panic!("{output:?}");
@@ -205,4 +205,46 @@ fn a_batch_that_is_given_up_is_cancelled() {
         began.elapsed()
     );
     server.wait_until(PATIENCE, |server| server.cancelled() == 1);
+}
+
+#[test]
+fn the_wait_behind_other_batches_is_no_time_of_a_batch() {
+    let server = FakeServer::start();
+    let timeout = Duration::from_secs(2);
+    let options = RemoteOptions {
+        timeout,
+        ..options(&server)
+    };
+    let mut first = RemoteExecutor::connect(options).unwrap();
+    let mut second = first.another().unwrap();
+    server.hold();
+    let first = std::thread::spawn(move || {
+        assert_answers(&mut first);
+        first
+    });
+    server.wait_until(PATIENCE, |server| server.batches() == 1);
+    let second = std::thread::spawn(move || {
+        assert_answers(&mut *second);
+        second
+    });
+    server.wait_until(PATIENCE, |server| server.batches() == 2);
+    let header = server.timeout().unwrap();
+    let us: u64 = header.strip_suffix('u').unwrap().parse().unwrap();
+    assert!((2_000_001..=4_000_000).contains(&us), "{header}");
+    // Together longer than the limit of one.
+    for _ in 0..2 {
+        std::thread::sleep(Duration::from_millis(1_200));
+        server.release_one();
+    }
+    let mut first = first.join().unwrap();
+    second.join().unwrap();
+    let began = Instant::now();
+    let error = first.run(&mut job()).result.unwrap_err();
+    assert!(matches!(error, ExecuteError::Away { .. }), "{error}");
+    assert!(error.to_string().contains("no answer within 2000 ms"));
+    assert!(
+        (timeout..2 * timeout).contains(&began.elapsed()),
+        "{:?}",
+        began.elapsed()
+    );
 }

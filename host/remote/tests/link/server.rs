@@ -51,8 +51,8 @@ struct State {
     closing: watch::Sender<u64>,
     /// Connections drain, and none is accepted, once it is true.
     leaving: watch::Sender<bool>,
-    /// Batches wait while it is true.
-    holding: watch::Sender<bool>,
+    /// Batches after this number wait.
+    holding: watch::Sender<Option<u64>>,
     /// Its metadata lists ranges of stages.
     offers_stages: AtomicBool,
     kept: Mutex<KeptRows>,
@@ -134,11 +134,17 @@ impl FakeServer {
     }
 
     pub(crate) fn hold(&self) {
-        self.state.holding.send_replace(true);
+        self.state.holding.send_replace(Some(self.batches()));
+    }
+
+    /// Ends the first batch that it holds.
+    pub(crate) fn release_one(&self) {
+        let one = |holding: &mut Option<u64>| *holding = holding.map(|last| last + 1);
+        self.state.holding.send_modify(one);
     }
 
     pub(crate) fn release(&self) {
-        self.state.holding.send_replace(false);
+        self.state.holding.send_replace(None);
     }
 
     pub(crate) fn connections(&self) -> u64 {
@@ -254,10 +260,11 @@ async fn answer(state: &State, request: Request<Incoming>) -> Response<BoxBody<B
         Rpc::ModelInfer => {
             let header = header.map(|header| header.to_str().unwrap().to_owned());
             *state.timeout.lock().unwrap() = header;
-            state.batches.fetch_add(1, Ordering::Relaxed);
+            let number = state.batches.fetch_add(1, Ordering::Relaxed) + 1;
             let mut cancelled = Cancelled(state, true);
             let mut holding = state.holding.subscribe();
-            holding.wait_for(|holding| !*holding).await.unwrap();
+            let is_free = |last: &Option<u64>| last.is_none_or(|last| number <= last);
+            holding.wait_for(is_free).await.unwrap();
             cancelled.1 = false;
             let mut sent = ModelInferRequest::decode(&body[PREFIX_BYTES..]).unwrap();
             match take_stages(&mut sent.parameters).unwrap() {

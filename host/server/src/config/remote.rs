@@ -53,7 +53,8 @@ pub struct RemoteConfig {
     /// String; default the worker's name; example `"triton"`.
     #[serde(default)]
     pub kind: Option<String>,
-    /// Longest time of a batch. Then the worker counts as lost, and the batch runs elsewhere.
+    /// Longest time of a batch after those before it. Then the worker counts as lost, and the batch runs
+    /// elsewhere.
     ///
     /// Integer, ms, 1 to 3600000; default `10000`; example `2000`.
     #[serde(default = "default_timeout_ms")]
@@ -129,7 +130,7 @@ impl RemoteConfig {
         Duration::from_secs(self.resolve_s.unwrap_or(RESOLVE_S))
     }
 
-    /// Longest time of a batch.
+    /// Longest time of a batch after those before it.
     pub fn timeout(&self) -> Duration {
         Duration::from_millis(self.timeout_ms)
     }
