@@ -59,10 +59,8 @@ fn check_tensor(
         let ours = tensor.datatype.name().to_owned();
         return Err(misfit(", datatype", found.datatype.clone(), ours));
     }
-    // The batch dimension comes first, and -1 fits every size.
-    let row = found.shape.get(1..).unwrap_or_default();
-    let fits = |(theirs, ours): (&i64, &i64)| theirs == ours || *theirs < 0 || *ours < 0;
-    if row.len() != tensor.shape.len() || !row.iter().zip(&tensor.shape).all(fits) {
+    // The batch dimension comes first.
+    if !tensor.fits(found.shape.get(1..).unwrap_or_default()) {
         let ours = format!("{:?} for each row", tensor.shape);
         return Err(misfit(", shape", format!("{:?}", found.shape), ours));
     }

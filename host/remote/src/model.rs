@@ -37,7 +37,7 @@ pub struct RemoteTensor {
 /// The outputs that are asked of a far model.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RemoteOutputs {
-    /// One tensor of numbers: class probabilities or an embedding.
+    /// One tensor of numbers: class probabilities or an embedding, of a fixed width.
     Answer(RemoteTensor),
     /// All tensors of the app.
     Tensors(Vec<RemoteTensor>),
@@ -56,6 +56,12 @@ impl RemoteTensor {
             shape: card.shape.clone(),
         }
     }
+
+    /// Whether a row of this shape fits, or may fit: -1 fits every size.
+    pub(crate) fn fits(&self, row: &[i64]) -> bool {
+        let fits = |(theirs, ours): (&i64, &i64)| theirs == ours || *theirs < 0 || *ours < 0;
+        row.len() == self.shape.len() && row.iter().zip(&self.shape).all(fits)
+    }
 }
 
 // === impl RemoteOutputs ===
@@ -69,7 +75,11 @@ impl RemoteOutputs {
             Task::Embed => "embedding",
             _ => return Self::Tensors(outputs),
         };
-        let found = outputs.iter().find(|output| *output.local == *answer);
+        // Numbers without a shape have the card's.
+        let is_fixed = |output: &RemoteTensor| output.shape.iter().all(|size| *size >= 0);
+        let found = outputs
+            .iter()
+            .find(|output| *output.local == *answer && is_fixed(output));
         match found {
             Some(found) => Self::Answer(found.clone()),
             None => Self::Tensors(outputs),

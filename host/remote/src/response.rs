@@ -13,7 +13,7 @@ use crate::model::{RemoteModel, RemoteOutputs, RemoteTensor};
 /// The output of a batch of `rows` requests.
 ///
 /// # Errors
-/// An output is missing, or has another type or number of rows.
+/// An output is missing, or has another type, number of rows or shape.
 pub(crate) fn output(
     model: &RemoteModel,
     rows: usize,
@@ -67,6 +67,12 @@ fn tensor(
         )
     };
     let shape = shape.ok_or_else(wrong)?;
+    if !wanted.fits(&found.shape[1..]) {
+        let (theirs, ours) = (&found.shape, &wanted.shape);
+        return Err(format!(
+            "output `{name}`, shape: the server has {theirs:?}, the app's card has {ours:?} for each row"
+        ));
+    }
     let elements = shape
         .iter()
         .try_fold(1, |all: usize, &size| all.checked_mul(size));
@@ -205,7 +211,7 @@ mod tests {
             (answer("probabilities", "FP64", &[2, 2], &raw), "FP64"),
             (answer("probabilities", "FP32", &[1, 4], &raw), "[1, 4]"),
             (
-                answer("probabilities", "FP32", &[2, 3], &raw),
+                answer("probabilities", "FP32", &[2, 2], &raw[..12]),
                 "other contents",
             ),
             (answer("probabilities", "FP32", &[2, -1], &raw), "[2, -1]"),
@@ -213,6 +219,35 @@ mod tests {
             let error = output(&model, 2, &wrong).unwrap_err();
             assert!(error.contains(part), "{error}");
         }
+    }
+
+    #[test]
+    fn an_answer_of_another_width_than_the_card_is_refused() {
+        let card = TensorCard::fixed("probabilities", Datatype::Fp32, &[5]);
+        let model = model(Task::Classify, &[card]);
+        let raw = [0.25_f32; 10].map(f32::to_le_bytes).concat();
+        for shape in [&[1, 4][..], &[1, 6], &[1, 5, 1], &[1]] {
+            let numbers = shape.iter().product::<i64>() as usize;
+            let wrong = answer("probabilities", "FP32", shape, &raw[..4 * numbers]);
+            let error = output(&model, 1, &wrong).unwrap_err();
+            let expected = format!(
+                "output `probabilities`, shape: the server has {shape:?}, the app's card has [5] for each row"
+            );
+            assert_eq!(error, expected);
+        }
+    }
+
+    #[test]
+    fn an_answer_of_an_open_width_keeps_its_shape() {
+        let mut card = TensorCard::fixed("embedding", Datatype::Fp32, &[1]);
+        card.shape = vec![-1];
+        let raw = [0.25_f32; 6].map(f32::to_le_bytes).concat();
+        let answer = answer("embedding", "FP32", &[2, 3], &raw);
+        let given = output(&model(Task::Embed, &[card]), 2, &answer).unwrap();
+        let BatchOutput::Tensors(rows) = given else {
+            panic!("no tensors");
+        };
+        assert_eq!(rows[1][0].1.shape, [1, 3]);
     }
 
     #[test]

@@ -93,8 +93,8 @@ impl Layout {
     /// One tensor per output, one row of it per answer.
     ///
     /// # Errors
-    /// The variant did not make an output, or made it in different shapes for the rows of one
-    /// request.
+    /// The variant did not make an output, or made it in another shape than the card's, or in different
+    /// shapes for the rows of one request.
     pub(super) fn tensors(&self, rows: &[RowAnswer]) -> Result<Vec<OutputTensor>, String> {
         let is_graph = rows.iter().any(|row| !row.tensors.is_empty());
         let mut outputs = Vec::with_capacity(self.outputs.len());
@@ -102,14 +102,20 @@ impl Layout {
             let mut shape: Shape = smallvec![rows.len()];
             shape.extend_from_slice(&source.row_shape);
             let tensor = match source.kind {
-                Kind::Label => Tensor {
-                    shape,
-                    data: TensorData::I64(rows.iter().map(label).collect()),
-                },
-                Kind::Answer if !is_graph => Tensor {
-                    shape,
-                    data: TensorData::F32(answers(rows)),
-                },
+                Kind::Label => {
+                    let labels = rows.iter().map(|row| label(&source.name, row));
+                    Tensor {
+                        shape,
+                        data: TensorData::I64(labels.collect::<Result<_, _>>()?),
+                    }
+                }
+                Kind::Answer if !is_graph => {
+                    rows.iter().try_for_each(|row| source.check(row))?;
+                    Tensor {
+                        shape,
+                        data: TensorData::F32(answers(rows)),
+                    }
+                }
                 Kind::Answer | Kind::Tensor => self.joined(source, rows)?,
             };
             outputs.push(OutputTensor {
@@ -143,6 +149,22 @@ impl Layout {
     }
 }
 
+// === impl OutputSource ===
+
+impl OutputSource {
+    /// Refuses an answer of another width than the card's.
+    fn check(&self, row: &RowAnswer) -> Result<(), String> {
+        let (found, shape) = (row.probabilities.len(), &self.row_shape);
+        match found == shape.iter().product::<usize>() {
+            true => Ok(()),
+            false => Err(format!(
+                "output `{}`: the variant made {found} numbers, the app's card has {shape:?} for each row",
+                self.name
+            )),
+        }
+    }
+}
+
 fn answers(rows: &[RowAnswer]) -> Vec<f32> {
     if let [row] = rows {
         return row.probabilities.clone();
@@ -151,15 +173,23 @@ fn answers(rows: &[RowAnswer]) -> Vec<f32> {
     each.copied().collect()
 }
 
-/// The most probable class; the first of equals.
-fn label(row: &RowAnswer) -> i64 {
+/// The label that a far variant makes, or the most probable class; the first of equals.
+fn label(output: &str, row: &RowAnswer) -> Result<i64, String> {
+    let made = row.tensors.iter().find(|(name, _)| **name == *output);
+    let number = made.and_then(|(_, tensor)| tensor.numbers());
+    if let Some(number) = number.and_then(|bytes| bytes[..].try_into().ok()) {
+        return Ok(i64::from_le_bytes(number));
+    }
+    if row.probabilities.is_empty() {
+        return Err(format!("the variant made no output `{output}`"));
+    }
     let mut best = 0;
     for (class, probability) in row.probabilities.iter().enumerate() {
         if *probability > row.probabilities[best] {
             best = class;
         }
     }
-    best as i64
+    Ok(best as i64)
 }
 
 #[cfg(test)]
@@ -201,6 +231,42 @@ mod tests {
         assert_eq!(tensors[0].tensor.data, TensorData::I64(vec![1, 0]));
         assert_eq!(tensors[1].output, OutputIndex(1));
         assert_eq!(tensors[1].tensor.shape.as_slice(), [2, 3]);
+    }
+
+    #[test]
+    fn an_answer_of_another_width_than_the_card_is_refused() {
+        let cards = [
+            card(LABEL, Datatype::Int64, &[1]),
+            card(PROBABILITIES, Datatype::Fp32, &[5]),
+        ];
+        let layout = Layout::try_new("heart", Task::Classify, &cards).unwrap();
+        let (narrow, wide) = (row(&[0.25; 4]), row(&[0.125; 6]));
+        let refused = |rows: &[RowAnswer]| layout.tensors(rows).map(drop).unwrap_err();
+        assert_eq!(
+            refused(std::slice::from_ref(&narrow)),
+            "output `probabilities`: the variant made 4 numbers, the app's card has [5] for each row"
+        );
+        // Together they have the length of two rows.
+        assert!(refused(&[wide, narrow]).contains("made 6 numbers"));
+        assert_eq!(refused(&[row(&[])]), "the variant made no output `label`");
+    }
+
+    #[test]
+    fn a_label_of_a_far_variant_is_sent_as_it_is() {
+        let cards = [card(LABEL, Datatype::Int64, &[1])];
+        let layout = Layout::try_new("heart", Task::Classify, &cards).unwrap();
+        let made = RawTensor {
+            datatype: Datatype::Int64,
+            shape: vec![1, 1],
+            data: RawData::Numbers(3_i64.to_le_bytes().to_vec().into()),
+        };
+        let labelled = RowAnswer {
+            tensors: vec![(LABEL.into(), made)],
+            ..row(&[])
+        };
+        let tensors = layout.tensors(&[labelled, row(&[0.2, 0.8])]).unwrap();
+        assert_eq!(tensors[0].tensor.shape.as_slice(), [2, 1]);
+        assert_eq!(tensors[0].tensor.data, TensorData::I64(vec![3, 1]));
     }
 
     #[test]
