@@ -165,7 +165,8 @@ impl Worker {
 
     /// It has fewer batches than it may have at a time.
     pub(crate) fn has_place(&self) -> bool {
-        self.has().count() + self.overdue.len() < self.outstanding
+        let running = usize::from(self.running.is_some());
+        running + self.sent.len() + self.overdue.len() < self.outstanding
     }
 
     /// Nothing runs, nothing would start, and the worker takes dispatches.

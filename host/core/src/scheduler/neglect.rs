@@ -27,30 +27,32 @@ const RESCUE_MARGIN: Micros = Micros(2_000);
 
 impl Scheduler {
     /// When the fallback serves the first guarded request of each app that the policy would let be lost
-    /// although an idle worker can hold a variant for it.
-    fn almost_lost(&self, now: Time) -> impl Iterator<Item = (Time, RequestId)> {
+    /// although an idle worker can hold a variant for it. Only the times that `matter`.
+    fn almost_lost(
+        &self,
+        now: Time,
+        matter: impl Fn(Time) -> bool,
+    ) -> impl Iterator<Item = (Time, RequestId)> {
         let is_watched = self.guard.has_policy() && self.workers.any_idle();
         let apps = self.catalog.app_ids().filter(move |_| is_watched);
         apps.filter_map(move |app| {
             let (deadline, id) = self.table.guarded(app)?.first()?;
-            let least = self.capacity.app(app).least_memory_bytes;
-            if !self.workers.any_idle_with(least) {
-                return None;
-            }
             let request = &self.table.get(id)?.request;
             let fastest = self.fastest(now, app, request.cost)?;
             let arrival = request.arrival;
             // The policy may use the first half of the time in any case.
             let half = arrival + Micros(deadline.since(arrival).0 / 2);
-            Some((half.max(deadline - fastest - RESCUE_MARGIN), id))
+            let at = half.max(deadline - fastest - RESCUE_MARGIN);
+            let least = self.capacity.app(app).least_memory_bytes;
+            (matter(at) && self.workers.any_idle_with(least)).then_some((at, id))
         })
     }
 
     /// When the fallback next serves requests that would be lost. Those that it left the last time do not
     /// hide later ones.
     pub(super) fn next_almost_lost(&self) -> Option<Time> {
-        let times = self.almost_lost(self.now).map(|(at, _)| at);
-        times.filter(|&at| at > self.saved).min()
+        let lost = self.almost_lost(self.now, |at| at > self.saved);
+        lost.map(|(at, _)| at).min()
     }
 
     /// Serves requests that would be lost; false when there is none.
@@ -58,8 +60,7 @@ impl Scheduler {
         if self.saved >= now && now > Time::ZERO {
             return false;
         }
-        let lost = self.almost_lost(now).filter(|&(at, _)| at <= now).min();
-        let Some((_, id)) = lost else {
+        let Some((_, id)) = self.almost_lost(now, |at| at <= now).min() else {
             return false;
         };
         self.saved = now;
