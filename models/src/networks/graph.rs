@@ -72,6 +72,14 @@ impl RawTensor {
         self.shape.first().copied().unwrap_or(0)
     }
 
+    /// Bytes of numbers, or texts.
+    fn len(&self) -> usize {
+        match &self.data {
+            RawData::Numbers(bytes) => bytes.len(),
+            RawData::Texts(texts) => texts.len(),
+        }
+    }
+
     /// One tensor of one row for each row. Numbers are shared, not copied.
     pub fn split_rows(&self) -> Vec<Self> {
         let rows = self.rows();
@@ -97,15 +105,18 @@ impl RawTensor {
     }
 
     /// The rows of several tensors, one after another. A single tensor is moved. `None` unless all
-    /// have the same type, and the same dimensions after the first.
+    /// have the same type, the same dimensions after the first, and as many bytes or texts in each row.
     pub fn join_rows(mut parts: Vec<Self>) -> Option<Self> {
         if parts.len() == 1 {
             return parts.pop();
         }
         let first = parts.first()?;
         let row = first.shape.get(1..)?;
-        let alike =
-            |part: &Self| part.datatype == first.datatype && part.shape.get(1..) == Some(row);
+        let alike = |part: &Self| {
+            part.datatype == first.datatype
+                && part.shape.get(1..) == Some(row)
+                && part.len() * first.rows() == first.len() * part.rows()
+        };
         if !parts.iter().all(alike) {
             return None;
         }
@@ -183,6 +194,13 @@ mod tests {
         }
         let rows = numbers(&[2, 1], &[7, 8]).split_rows();
         assert_eq!(rows[1], numbers(&[1, 1], &[8]));
+    }
+
+    #[test]
+    fn rows_of_different_lengths_do_not_join() {
+        let (right, long) = (numbers(&[1, 1], &[1]), numbers(&[1, 1], &[1, 2]));
+        let empty = numbers(&[1, 1], &[]);
+        assert_eq!(RawTensor::join_rows(vec![right, long, empty]), None);
     }
 
     #[test]

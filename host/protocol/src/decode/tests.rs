@@ -271,6 +271,29 @@ fn every_mismatch_names_its_field() {
     }
 }
 
+/// The last one of a pair would count, and `data` would have been decoded with the first.
+#[test]
+fn fields_of_an_input_that_come_twice_are_refused() {
+    let twice = [
+        ("shape", r#""shape":[1,3]"#),
+        ("datatype", r#""datatype":"FP32""#),
+        ("name", r#""name":"ecg""#),
+        ("data", r#""data":[1,2,3]"#),
+        ("parameters", r#""parameters":{},"parameters":{}"#),
+    ];
+    for (field, again) in twice {
+        let inputs =
+            format!(r#"[{{"name":"ecg","shape":[1,2],"datatype":"INT64","data":[1,2],{again}}}]"#);
+        let error = decode_json(&one_input(), &inputs).unwrap_err();
+        let message = error.to_string();
+        assert!(
+            message.contains(&format!("duplicate field `{field}`")),
+            "{message}"
+        );
+        assert_eq!(error.status(), 400);
+    }
+}
+
 #[test]
 fn inputs_must_agree_on_their_rows() {
     let app = app(vec![

@@ -200,18 +200,24 @@ impl<'de: 'a, 'a> Deserialize<'de> for JsonInput<'a> {
 
             fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<JsonInput<'de>, A::Error> {
                 let mut name = None;
-                let mut shape: Option<Shape> = None;
+                let mut shape: Option<JsonShape> = None;
                 let mut datatype: Option<JsonText<'de>> = None;
-                let mut parameters = None;
+                let mut parameters: Option<Option<InputParameters>> = None;
                 let mut data = JsonData::Absent;
                 while let Some(field) = map.next_key()? {
                     match field {
-                        InputField::Name => name = Some(map.next_value()?),
-                        InputField::Shape => shape = Some(map.next_value::<JsonShape>()?.0),
-                        InputField::Datatype => datatype = Some(map.next_value()?),
-                        InputField::Parameters => parameters = map.next_value()?,
+                        InputField::Name => set_once(&mut name, "name", &mut map)?,
+                        InputField::Shape => set_once(&mut shape, "shape", &mut map)?,
+                        InputField::Datatype => set_once(&mut datatype, "datatype", &mut map)?,
+                        InputField::Parameters => {
+                            set_once(&mut parameters, "parameters", &mut map)?;
+                        }
                         InputField::Data => {
-                            data = match direct_seed(shape.as_deref(), datatype.as_ref()) {
+                            if !matches!(data, JsonData::Absent) {
+                                return Err(A::Error::duplicate_field("data"));
+                            }
+                            let shape = shape.as_ref().map(|shape| &shape.0[..]);
+                            data = match direct_seed(shape, datatype.as_ref()) {
                                 Some(seed) => JsonData::Decoded(map.next_value_seed(seed)?),
                                 None => JsonData::Raw(map.next_value()?),
                             }
@@ -223,15 +229,28 @@ impl<'de: 'a, 'a> Deserialize<'de> for JsonInput<'a> {
                 }
                 Ok(JsonInput {
                     name: name.ok_or_else(|| A::Error::missing_field("name"))?,
-                    shape: shape.ok_or_else(|| A::Error::missing_field("shape"))?,
+                    shape: shape.ok_or_else(|| A::Error::missing_field("shape"))?.0,
                     datatype: datatype.ok_or_else(|| A::Error::missing_field("datatype"))?,
-                    parameters: parameters.unwrap_or_default(),
+                    parameters: parameters.flatten().unwrap_or_default(),
                     data,
                 })
             }
         }
         deserializer.deserialize_map(InputVisitor)
     }
+}
+
+/// Reads a field that may not come twice: `data` was decoded with the fields before it.
+fn set_once<'de, A: MapAccess<'de>, T: Deserialize<'de>>(
+    field: &mut Option<T>,
+    name: &'static str,
+    map: &mut A,
+) -> Result<(), A::Error> {
+    if field.is_some() {
+        return Err(A::Error::duplicate_field(name));
+    }
+    *field = Some(map.next_value()?);
+    Ok(())
 }
 
 /// How to decode `data` at once; `None` if the fields before it do not say how.
