@@ -30,6 +30,7 @@ mod cli {
     mod policy;
     mod prepare;
     mod profile;
+    mod remove;
     mod replay;
     mod simulate;
     mod soak;

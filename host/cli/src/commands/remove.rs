@@ -1,9 +1,10 @@
 //! `switchyard remove`: serve an app or a variant no longer.
 
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::Args;
+use switchyard_models::Precision;
 use switchyard_models::zoo::ZooApp;
 
 use super::config_file::Changed;
@@ -55,18 +56,22 @@ pub(super) fn run(args: &RemoveArgs) -> Result<(), Failure> {
                     names.collect()
                 }
             };
-            folder.push(variant);
-            Some(without(app, variant, &served)?)
+            let others = without(app, variant, &served)?;
+            folder.push(base(variant));
+            if args.delete {
+                check_unread(&folder, app, variant, &others)?;
+            }
+            Some(others)
         }
     };
     let changed = Changed::without(&args.config, app, others.as_deref())?;
-    changed.write()?;
+    let config = changed.write()?;
     let path = match variant {
         None => format!("/v2/models/{app}"),
         Some(variant) => format!("/v2/models/{app}/versions/{variant}"),
     };
     let name = &args.name;
-    match running::until(&changed.config().server.http, &path, 404) {
+    match running::until(&config.server.http, &path, 404) {
         Taken::Yes(_) => print::line(format!("removed {name}: the running server has let it go"))?,
         Taken::NoServer => print::line(format!("removed {name}"))?,
         Taken::No(address) => return Err(Failure::check(running::not_taken(&address))),
@@ -98,4 +103,21 @@ fn without(app: &str, variant: &str, served: &[String]) -> Result<Vec<String>, F
         )));
     }
     Ok(others)
+}
+
+/// The name of a variant's folder: all precisions of a variant read the same one.
+fn base(variant: &str) -> &str {
+    Precision::split(variant).map_or(variant, |(base, _)| base)
+}
+
+/// Refuses to delete a folder that a variant which stays is read from.
+fn check_unread(folder: &Path, app: &str, variant: &str, others: &[String]) -> Result<(), Failure> {
+    match others.iter().find(|other| base(other) == base(variant)) {
+        None => Ok(()),
+        Some(other) => Err(Failure::input(format!(
+            "--delete: {}: {app}/{other} is served from it: leave out --delete, `switchyard remove \
+             {app}/{variant}`",
+            folder.display()
+        ))),
+    }
 }
