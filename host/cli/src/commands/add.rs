@@ -148,11 +148,16 @@ pub(super) fn run(args: &AddArgs) -> Result<(), Failure> {
         false => (draft.path().join(&app).join(&variant), place),
     };
     fs::rename(&from, &to).map_err(|error| written(&to, &error))?;
-    changed.write()?;
+    let config = changed.write().inspect_err(|_| {
+        // The draft is removed, and the command can be repeated.
+        if let Err(error) = fs::rename(&to, &from) {
+            print::note(format!("{}: stays in the zoo: {error}", to.display()));
+        }
+    })?;
     described.notes.iter().for_each(print::note);
     print::line(args.report(&app, &described.variant, measured.as_ref()))?;
     let path = format!("/v2/models/{app}/versions/{variant}/ready");
-    match running::until(&changed.config().server.http, &path, 200) {
+    match running::until(&config.server.http, &path, 200) {
         Taken::Yes(after) => {
             print::line(format!("the running server serves it, {after:.1?} later"))
         }

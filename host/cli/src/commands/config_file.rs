@@ -26,13 +26,17 @@ const POLICIES: &str = "policies";
 /// The folder that an app comes from by default.
 const ZOO: &str = "models/zoo";
 
+/// A change of the text; a file that does not exist has none.
+type Change = Box<dyn Fn(Option<&str>) -> Result<String, String>>;
+
 /// A changed configuration, not yet written.
 pub(super) struct Changed {
     file: PathBuf,
+    change: Change,
+    /// The text that was changed.
+    before: Option<String>,
     text: String,
     config: Config,
-    /// The file does not exist yet.
-    is_new: bool,
 }
 
 // === impl Changed ===
@@ -44,18 +48,14 @@ impl Changed {
     /// The file cannot be read, is no valid configuration, or has an app of this name from another
     /// folder.
     pub(super) fn with(file: &Path, zoo: &Path, app: &str, variant: &str) -> Result<Self, Failure> {
-        let refuse = |reason| refused(file, reason);
-        let (text, is_new) = match fs::read_to_string(file) {
-            Ok(text) => (text, false),
-            Err(error) if error.kind() == ErrorKind::NotFound => (NEW.to_owned(), true),
-            Err(error) => return Err(refuse(error.to_string())),
-        };
-        let folder = file.parent().unwrap_or(Path::new(""));
+        let folder = file.parent().unwrap_or(Path::new("")).to_owned();
         let zoo = zoo
             .canonicalize()
-            .map_err(|error| refuse(error.to_string()))?;
-        let text = added(&text, folder, &zoo, app, variant).map_err(refuse)?;
-        Self::checked(file, text, is_new)
+            .map_err(|error| refused(file, error.to_string()))?;
+        let (app, variant) = (app.to_owned(), variant.to_owned());
+        let change =
+            move |text: Option<&str>| added(text.unwrap_or(NEW), &folder, &zoo, &app, &variant);
+        Self::of(file, Box::new(change))
     }
 
     /// Takes out the app, or leaves it the variants `others`.
@@ -67,51 +67,65 @@ impl Changed {
         app: &str,
         others: Option<&[String]>,
     ) -> Result<Self, Failure> {
-        let refuse = |reason| refused(file, reason);
-        let text = fs::read_to_string(file).map_err(|error| refuse(error.to_string()))?;
-        let text = removed(&text, app, others).map_err(refuse)?;
-        Self::checked(file, text, false)
+        let (app, others) = (app.to_owned(), others.map(<[String]>::to_vec));
+        let change =
+            move |text: Option<&str>| removed(text.unwrap_or_default(), &app, others.as_deref());
+        Self::of(file, Box::new(change))
     }
 
-    fn checked(file: &Path, text: String, is_new: bool) -> Result<Self, Failure> {
+    fn of(file: &Path, change: Change) -> Result<Self, Failure> {
+        let before = read(file)?;
+        let text = change(before.as_deref()).map_err(|reason| refused(file, reason))?;
         let folder = file.parent().unwrap_or(Path::new(""));
         let config = Config::parse(&text, file, folder).map_err(Failure::input)?;
         Ok(Self {
             file: file.to_path_buf(),
+            change,
+            before,
             text,
             config,
-            is_new,
         })
     }
 
-    /// As a server reads it.
-    pub(super) fn config(&self) -> &Config {
-        &self.config
-    }
-
-    /// Writes the file; a new one gets a folder of policies, which a server watches.
-    pub(super) fn write(&self) -> Result<(), Failure> {
+    /// Writes the file, and keeps changes that others made since it was read. A new file gets a folder
+    /// of policies, which a server watches. Returns the configuration as a server reads it.
+    ///
+    /// # Errors
+    /// The file cannot be written, or does not take the change any more.
+    pub(super) fn write(self) -> Result<Config, Failure> {
+        let this = match read(&self.file)? == self.before {
+            true => self,
+            false => Self::of(&self.file, self.change)?,
+        };
         let failed = |file: &Path, error| Failure::input(format!("{}: {error}", file.display()));
-        if self.is_new {
-            let policies = self.file.with_file_name(POLICIES);
+        if this.before.is_none() {
+            let policies = this.file.with_file_name(POLICIES);
             fs::create_dir_all(&policies).map_err(|error| failed(&policies, error))?;
         }
-        let folder = match self.file.parent() {
+        let folder = match this.file.parent() {
             Some(folder) if folder != Path::new("") => folder,
             _ => Path::new("."),
         };
         // A server that follows the file never sees half of it.
         let next = tempfile::Builder::new().suffix(".tmp").tempfile_in(folder);
         let next = next.map_err(|error| failed(folder, error))?;
-        fs::write(next.path(), &self.text).map_err(|error| failed(next.path(), error))?;
-        if let Ok(before) = fs::metadata(&self.file) {
+        fs::write(next.path(), &this.text).map_err(|error| failed(next.path(), error))?;
+        if let Ok(before) = fs::metadata(&this.file) {
             let kept = fs::set_permissions(next.path(), before.permissions());
             kept.map_err(|error| failed(next.path(), error))?;
         }
-        let written = next.persist(&self.file);
-        written
-            .map(drop)
-            .map_err(|error| failed(&self.file, error.error))
+        let written = next.persist(&this.file);
+        written.map_err(|error| failed(&this.file, error.error))?;
+        Ok(this.config)
+    }
+}
+
+/// The text of a file, if it exists.
+fn read(file: &Path) -> Result<Option<String>, Failure> {
+    match fs::read_to_string(file) {
+        Ok(text) => Ok(Some(text)),
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(refused(file, error.to_string())),
     }
 }
 
@@ -226,6 +240,28 @@ mod tests {
         );
         assert_eq!(second.matches("[[app]]").count(), 2, "{second}");
         assert_eq!(second.matches("zoo = \"/srv/zoo\"").count(), 2);
+    }
+
+    #[test]
+    fn a_change_of_another_meanwhile_is_kept() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("switchyard.toml");
+        let add = |app| Changed::with(&file, folder.path(), app, "v1").unwrap();
+        let (slow, quick) = (add("street"), add("search"));
+        quick.write().unwrap();
+        let config = slow.write().unwrap();
+        let names: Vec<&str> = config.apps.iter().map(|app| app.name.as_str()).collect();
+        assert_eq!(names, ["search", "street"]);
+        let text = fs::read_to_string(&file).unwrap();
+        assert!(text.contains("apps = [\"search\", \"street\"]"), "{text}");
+
+        let next = add("night");
+        fs::write(&file, "[server]\n").unwrap();
+        let Err(Failure::Input(reason)) = next.write() else {
+            panic!("a file without a pool takes no app");
+        };
+        assert!(reason.contains("has no [[pool]]"), "{reason}");
+        assert_eq!(fs::read_to_string(&file).unwrap(), "[server]\n");
     }
 
     #[test]

@@ -274,6 +274,27 @@ fn a_wrong_configuration_leaves_no_model_behind() {
     assert_eq!(fs::read_dir(folder.path().join("zoo")).unwrap().count(), 0);
 }
 
+/// A file in the place of the folder of policies, which a new configuration gets.
+#[test]
+fn a_configuration_that_cannot_be_written_leaves_no_model_behind() {
+    let folder = tempfile::tempdir().unwrap();
+    let bytes = onnx_zoo::perceptron(1.0).bytes();
+    fs::write(folder.path().join("graph.onnx"), bytes).unwrap();
+    let policies = folder.path().join("policies");
+    fs::write(&policies, "").unwrap();
+    let refused = add(folder.path(), &["--as", "pulse"]);
+    assert_eq!(refused.code, Some(2), "{}", refused.stdout);
+    assert!(
+        refused.stderr.contains("policies: File exists"),
+        "{}",
+        refused.stderr
+    );
+    assert_eq!(fs::read_dir(folder.path().join("zoo")).unwrap().count(), 0);
+    fs::remove_file(&policies).unwrap();
+    let again = add(folder.path(), &["--as", "pulse"]);
+    assert_eq!(again.code, Some(0), "{}", again.stderr);
+}
+
 #[test]
 fn a_preprocessor_next_to_a_graph_makes_its_input_an_image() {
     use crate::onnx::{FLOAT, Graph, Node, OPEN, Value};
