@@ -39,6 +39,7 @@ mod worker;
 use std::process::ExitCode;
 
 use clap::{CommandFactory, Parser, Subcommand};
+pub(crate) use draft::write_file;
 pub(crate) use failure::Failure;
 use switchyard_server::telemetry::{LogFormat, init_log};
 

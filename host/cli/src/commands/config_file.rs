@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use switchyard_server::config::Config;
 use toml_edit::{Array, ArrayOfTables, DocumentMut, Item, Table, value};
 
+use super::draft::write_file;
 use super::failure::Failure;
 
 /// A server of one pool, whose requests are served in the order of their deadlines.
@@ -102,20 +103,8 @@ impl Changed {
             let policies = this.file.with_file_name(POLICIES);
             fs::create_dir_all(&policies).map_err(|error| failed(&policies, error))?;
         }
-        let folder = match this.file.parent() {
-            Some(folder) if folder != Path::new("") => folder,
-            _ => Path::new("."),
-        };
         // A server that follows the file never sees half of it.
-        let next = tempfile::Builder::new().suffix(".tmp").tempfile_in(folder);
-        let next = next.map_err(|error| failed(folder, error))?;
-        fs::write(next.path(), &this.text).map_err(|error| failed(next.path(), error))?;
-        if let Ok(before) = fs::metadata(&this.file) {
-            let kept = fs::set_permissions(next.path(), before.permissions());
-            kept.map_err(|error| failed(next.path(), error))?;
-        }
-        let written = next.persist(&this.file);
-        written.map_err(|error| failed(&this.file, error.error))?;
+        write_file(&this.file, &this.text).map_err(|error| failed(&this.file, error))?;
         Ok(this.config)
     }
 }
@@ -262,6 +251,29 @@ mod tests {
         };
         assert!(reason.contains("has no [[pool]]"), "{reason}");
         assert_eq!(fs::read_to_string(&file).unwrap(), "[server]\n");
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_new_configuration_has_the_mode_of_a_new_file_and_a_link_stays_a_link() {
+        use std::os::unix::fs::{PermissionsExt, symlink};
+
+        let folder = tempfile::tempdir().unwrap();
+        let at = |name| folder.path().join(name);
+        let add = |file: &Path, app| {
+            let changed = Changed::with(file, folder.path(), app, "v1").unwrap();
+            changed.write().unwrap();
+        };
+        let mode = |file: &Path| file.metadata().unwrap().permissions().mode();
+        add(&at("switchyard.toml"), "street");
+        fs::write(at("other"), "").unwrap();
+        assert_eq!(mode(&at("switchyard.toml")), mode(&at("other")));
+
+        symlink("switchyard.toml", at("link.toml")).unwrap();
+        add(&at("link.toml"), "search");
+        assert!(at("link.toml").is_symlink());
+        let text = fs::read_to_string(at("switchyard.toml")).unwrap();
+        assert!(text.contains("\"search\""), "{text}");
     }
 
     #[test]

@@ -24,7 +24,7 @@ pub(super) struct Draft {
 ///
 /// # Errors
 /// The system's reason; the file is the old one, unless it is a device or a pipe.
-pub(super) fn write_file(file: &Path, bytes: impl AsRef<[u8]>) -> io::Result<()> {
+pub(crate) fn write_file(file: &Path, bytes: impl AsRef<[u8]>) -> io::Result<()> {
     let draft = Draft::begin(file)?;
     fs::write(draft.path(), bytes)?;
     draft.finish()

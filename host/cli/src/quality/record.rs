@@ -9,6 +9,7 @@ use switchyard_models::zoo::{ZooApp, ZooVariant};
 use toml_edit::{Array, DocumentMut, Item, Table, TableLike, value};
 
 use super::measured::{ExitQuality, Measured};
+use crate::commands::write_file;
 
 /// Puts a measurement on the card of a new variant; `data` is the file.
 pub(crate) fn on_card(card: &mut VariantCard, measured: &Measured, data: &str) {
@@ -96,15 +97,10 @@ fn change(
         .prefix(".card-")
         .tempfile_in(folder)
         .map_err(|error| at(error.to_string()))?;
-    std::io::Write::write_all(&mut new, document.to_string().as_bytes())
-        .map_err(|error| at(error.to_string()))?;
+    let text = document.to_string();
+    std::io::Write::write_all(&mut new, text.as_bytes()).map_err(|error| at(error.to_string()))?;
     check(new.path()).map_err(|error| at(error.to_string()))?;
-    let permissions = std::fs::metadata(file).map(|known| known.permissions());
-    permissions
-        .and_then(|known| new.as_file().set_permissions(known))
-        .map_err(|error| at(error.to_string()))?;
-    new.persist(file).map_err(|error| at(error.to_string()))?;
-    Ok(())
+    write_file(file, text).map_err(|error| at(error.to_string()))
 }
 
 fn on_document(document: &mut DocumentMut, measured: &Measured, data: &str) -> Result<(), String> {
@@ -155,4 +151,28 @@ fn on_exit(table: &mut dyn TableLike, exit: &ExitQuality) {
 /// TOML's integers are signed.
 fn signed(count: u64) -> i64 {
     i64::try_from(count).unwrap_or(i64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use super::*;
+
+    #[cfg(unix)]
+    #[test]
+    fn a_card_that_is_a_link_stays_a_link() {
+        let folder = tempfile::tempdir().unwrap();
+        let (card, link) = (folder.path().join("card.toml"), folder.path().join("link"));
+        std::fs::write(&card, "name = \"v1\"\n").unwrap();
+        std::os::unix::fs::symlink(&card, &link).unwrap();
+        let edit = |document: &mut DocumentMut| {
+            document.insert("rows", value(3));
+            Ok(())
+        };
+        change(&link, edit, |_| Ok(())).unwrap();
+        assert!(link.is_symlink());
+        let text = std::fs::read_to_string(&card).unwrap();
+        assert_eq!(text, "name = \"v1\"\nrows = 3\n");
+    }
 }
