@@ -1,6 +1,7 @@
 //! `switchyard overload`: goodput past capacity, under each policy.
 
-use std::path::PathBuf;
+use std::fs;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::{Args, value_parser};
@@ -103,7 +104,9 @@ pub(super) fn run(args: &OverloadArgs) -> Result<(), Failure> {
         false => print::line(&report)?,
     }
     if let Some(file) = &args.plot {
-        write_file(file, report.figure())
+        let folder = file.parent().unwrap_or(Path::new(""));
+        fs::create_dir_all(folder)
+            .and_then(|()| write_file(file, report.figure()))
             .map_err(|error| Failure::input(format!("{}: {error}", file.display())))?;
         print::note(format_args!("plot: {}", file.display()));
     }

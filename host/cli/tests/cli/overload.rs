@@ -39,6 +39,15 @@ fn goodput_that_collapses_is_named() {
     assert!(ran.stderr.contains("% of its peak"), "{}", ran.stderr);
 }
 
+#[test]
+fn the_figure_is_written_into_a_folder_that_is_made() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("new/dir/out.svg");
+    let ran = simulated(&["--policy", "edf", "--plot", file.to_str().unwrap()]);
+    assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+    assert!(std::fs::read_to_string(&file).unwrap().contains("<svg"));
+}
+
 /// Figures of a busy machine are not judged here.
 #[test]
 fn connections_are_served_and_watched() {
