@@ -274,7 +274,7 @@ fn a_wrong_configuration_leaves_no_model_behind() {
     assert_eq!(fs::read_dir(folder.path().join("zoo")).unwrap().count(), 0);
 }
 
-/// A file in the place of the folder of policies, which a new configuration gets.
+/// A file has the name of the folder of policies, which a new configuration gets.
 #[test]
 fn a_configuration_that_cannot_be_written_leaves_no_model_behind() {
     let folder = tempfile::tempdir().unwrap();
