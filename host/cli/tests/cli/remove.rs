@@ -13,7 +13,7 @@ fn configured(folder: &Path, variants: &[&str]) {
     write_app(&zoo, "mood", Answers::Classes, &["small", "tiny"]);
     let (zoo, socket) = (zoo.display(), folder.join("http.sock"));
     let text = format!(
-        "[server]\nhttp = \"{}\"\n[[app]]\nname = \"mood\"\nzoo = \"{zoo}\"\n\
+        "[server]\nhttp = \"unix:{}\"\n[[app]]\nname = \"mood\"\nzoo = \"{zoo}\"\n\
          variants = {variants:?}\n[[worker]]\nname = \"cpu\"\n[[pool]]\nname = \"main\"\n\
          apps = [\"mood\"]\nworkers = [\"cpu\"]\npolicy = \"edf-fallback\"\n",
         socket.display()
