@@ -1,5 +1,7 @@
 //! The evaluation phase: the mapping with the highest score (Algorithm 1, lines 3 to 11).
 
+use switchyard_sdk::sort::sort_distinct;
+
 use crate::problem::{Mapping, MappingProblem};
 use crate::score::{MappingScore, ScoreRule};
 
@@ -103,9 +105,14 @@ struct MappingSearch<'a> {
     /// The path: a processor for each task so far, and the loads that result.
     to: Vec<usize>,
     loads: Vec<f64>,
+    /// Per task: the ends on the processors that can run it; kept to save allocations.
+    ends: Vec<Vec<ProcessorEnd>>,
     /// Per task: an upper bound of the score that it and the tasks after it add.
     rest: Vec<MappingScore>,
 }
+
+/// When a task would end on a processor, and the processor's index.
+type ProcessorEnd = (f64, usize);
 
 // === impl MappingSearch ===
 
@@ -117,6 +124,7 @@ impl<'a> MappingSearch<'a> {
             nodes_left: nodes_max,
             to: Vec::with_capacity(problem.tasks.len()),
             loads: problem.waits.clone(),
+            ends: vec![Vec::new(); problem.tasks.len()],
             rest: Vec::new(),
         };
         let mut rest = vec![MappingScore::default(); problem.tasks.len() + 1];
@@ -139,33 +147,37 @@ impl<'a> MappingSearch<'a> {
         if !self.can_win(task, score) {
             return true;
         }
-        let mut tried = 0_u64;
-        while let Some(processor) = self.next(task, tried) {
-            tried |= 1 << processor;
-            if self.nodes_left == 0 {
-                return false;
-            }
-            self.nodes_left -= 1;
-            let load_us = self.loads[processor];
-            let with = self.problem.add(score, task, processor, load_us);
-            self.loads[processor] = self.problem.load_after(load_us, task, processor);
-            self.to.push(processor);
-            let is_whole = self.branch(task + 1, with);
-            self.to.pop();
-            self.loads[processor] = load_us;
-            if !is_whole {
-                return false;
-            }
-        }
-        true
+        let mut ends = std::mem::take(&mut self.ends[task]);
+        self.sort_ends(task, &mut ends);
+        let is_whole = ends.iter().all(|&(_, to)| self.place(task, to, score));
+        self.ends[task] = ends;
+        is_whole
     }
 
-    /// The untried processor where the task ends first: good mappings early prune more.
-    fn next(&self, task: usize, tried: u64) -> Option<usize> {
-        let end_us = |p: usize| self.loads[p] + self.problem.latency(task, p);
-        (0..self.problem.processors())
-            .filter(|&p| tried & (1 << p) == 0 && end_us(p).is_finite())
-            .min_by(|&a, &b| end_us(a).total_cmp(&end_us(b)))
+    /// Tries one processor for a task. False: `nodes_max` was reached.
+    fn place(&mut self, task: usize, processor: usize, score: MappingScore) -> bool {
+        if self.nodes_left == 0 {
+            return false;
+        }
+        self.nodes_left -= 1;
+        let load_us = self.loads[processor];
+        let with = self.problem.add(score, task, processor, load_us);
+        self.loads[processor] = self.problem.load_after(load_us, task, processor);
+        self.to.push(processor);
+        let is_whole = self.branch(task + 1, with);
+        self.to.pop();
+        self.loads[processor] = load_us;
+        is_whole
+    }
+
+    /// Lists the processors that can run a task, the earliest end first: good mappings early prune
+    /// more.
+    fn sort_ends(&self, task: usize, ends: &mut Vec<ProcessorEnd>) {
+        ends.clear();
+        let end_us = |processor| self.loads[processor] + self.problem.latency(task, processor);
+        let all = (0..self.problem.processors()).map(|processor| (end_us(processor), processor));
+        ends.extend(all.filter(|(end_us, _)| end_us.is_finite()));
+        sort_distinct(ends, |a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)).is_lt());
     }
 
     /// Whether a completion can score above the best. Loads only grow along a path, so each

@@ -128,6 +128,20 @@ fn a_mapping_without_violations_is_above_all_with_some() {
     );
 }
 
+#[test]
+fn the_exact_search_tries_every_one_of_65_processors() {
+    // Task A ends at 1.0 on processor 64, at 1.1 on 0; task B at 2 on 64, at 100 on 0.
+    //   A and B on 64         1/1 + 1/3 = 1.3333
+    //   A on 0, B on 64       1/1.1 + 1/2 = 1.4091
+    let mut latencies = [[1_000.0; 65]; 2];
+    (latencies[0][64], latencies[0][0]) = (1.0, 1.1);
+    (latencies[1][64], latencies[1][0]) = (2.0, 100.0);
+    let tasks = latencies.each_ref().map(|row| (1e6, &row[..]));
+    let (to, value) = exact(&problem(ScoreRule::Latency, &[0.0; 65], &tasks));
+    assert_eq!(to, [0, 64]);
+    assert!(close(value, 1.0 / 1.1 + 1.0 / 2.0));
+}
+
 /// Random problems; some processors cannot run some tasks.
 fn problems(tasks_max: usize) -> impl Strategy<Value = MappingProblem> {
     let sizes = (1..=tasks_max, 1..=3_usize, any::<bool>());
