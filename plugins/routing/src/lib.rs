@@ -85,9 +85,8 @@ impl Policy for Routing {
         }
         match self.settings.algorithm {
             RoutingAlgorithm::HwE => {
-                for app in &self.apps {
-                    expel::schedule(&app.fleet, &self.settings, window, plan);
-                }
+                let fleets = self.apps.iter().map(|app| &app.fleet);
+                expel::schedule(fleets, &self.settings, window, plan);
             }
             RoutingAlgorithm::Sq => {
                 for app in &self.apps {

@@ -55,3 +55,43 @@ fn instances_are_filled_up_to_their_capacity() {
     let window = WindowBuilder::new(&catalog).requests(200, "image");
     assert_eq!(decide(&catalog, small, window).batches.len(), 4 * 3);
 }
+
+#[test]
+fn apps_share_the_queue_of_a_worker() {
+    let catalog = CatalogBuilder::new()
+        .app("image", &["x"])
+        .slo_us(300_000)
+        .variant("heavy", &[0.8])
+        .max_batch(1)
+        .latency(0, 40_000)
+        .app("sound", &["x"])
+        .slo_us(300_000)
+        .variant("quick", &[0.8])
+        .max_batch(1)
+        .latency(0, 10_000)
+        .worker("w0")
+        .queue_max(14)
+        .build();
+    let (image, sound, queued) = (0, 1, PlacedState::Queued);
+    // Behind 30 ms of work: an image ends at 70, in time. A sound with 75 ms left would end at 80.
+    // The next sound has 85 ms left and ends at 80 once that one is revoked, the image after it at
+    // 120.
+    let window = WindowBuilder::new(&catalog)
+        .busy(0, image, 30_000)
+        .placed(0, image, 7, queued, 200_000)
+        .placed(0, sound, 8, queued, 225_000)
+        .placed(0, sound, 9, queued, 215_000)
+        .placed(0, image, 10, queued, 175_000);
+    let decisions = decide(&catalog, HW_E, window.clone());
+    assert_eq!(decisions.revokes, [8]);
+    assert_eq!(decisions.rejects, [1_001]);
+    // A new image ends at 160, so a new sound ends at 170.
+    let arrivals = |slack_us| {
+        let window = window.clone().request("image").slack_us(160_000);
+        decide(&catalog, HW_E, window.request("sound").slack_us(slack_us))
+    };
+    assert_eq!(arrivals(170_000).dispatched(), [1, 2]);
+    let decisions = arrivals(169_000);
+    assert_eq!(decisions.dispatched(), [1]);
+    assert_eq!(decisions.rejects, [1_001, 2]);
+}
