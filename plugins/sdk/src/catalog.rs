@@ -202,8 +202,9 @@ impl Catalog {
     }
 
     /// Latencies in microseconds of all stages up to `exit`, then its head, for batches of 1, 2, and
-    /// so on. The length is the largest batch that may be dispatched and was measured; empty if the
-    /// worker's kind has no latency for it.
+    /// so on. The length is the largest batch that may be dispatched and was measured. Empty if the
+    /// worker's kind has no latency for it, or if `exit` is not the last one and the worker lacks
+    /// [`Capabilities::EXITS`]: the host refuses such a batch.
     pub fn latencies_us(&self, worker: WorkerId, variant: VariantId, exit: ExitId) -> &[u64] {
         match self.variant(variant).exits.get(exit.index()) {
             Some(found) => self.run_latencies_us(worker, variant, 0, found.after_stage, Some(exit)),
@@ -221,22 +222,17 @@ impl Catalog {
         to_stage: u32,
         exit: Option<ExitId>,
     ) -> &[u64] {
-        let exits = &self.variant(variant).raw.exits;
-        let follows = |e: ExitId| {
-            exits
-                .get(e.index())
-                .is_some_and(|e| e.after_stage == to_stage)
+        let (spec, found) = (self.worker(worker), self.variant(variant));
+        let answers = |e: ExitId| {
+            let follows = |e: &raw::ModelExit| e.after_stage == to_stage;
+            let is_open = e == found.last_exit() || spec.can.contains(Capabilities::EXITS);
+            is_open && found.exits.get(e.index()).is_some_and(follows)
         };
-        if exit.is_some_and(|e| !follows(e)) {
+        if exit.is_some_and(|e| !answers(e)) {
             return &[];
         }
-        self.latencies.of_range(
-            self.worker(worker).kind(),
-            variant,
-            from_stage,
-            to_stage,
-            exit.is_some(),
-        )
+        self.latencies
+            .of_range(spec.kind(), variant, from_stage, to_stage, exit.is_some())
     }
 
     /// Latency in microseconds of a batch from the first stage to `exit`, interpolated as the host
@@ -359,7 +355,7 @@ impl<'a> Deref for WorkerSpec<'a> {
 
 #[cfg(test)]
 mod tests {
-    use super::{Task, UNKNOWN_QUALITY};
+    use super::{Capabilities, Task, UNKNOWN_QUALITY};
     use crate::ids::{AppId, ExitId, VariantId, WorkerId};
     use crate::testing::CatalogBuilder;
 
@@ -409,6 +405,27 @@ mod tests {
             "the last stage has only its head"
         );
         assert_eq!(run(0, 2, Some(0)), &[] as &[u64], "exit 0 follows stage 3");
+    }
+
+    #[test]
+    fn workers_without_exits_have_latencies_to_last_exits_only() {
+        let catalog = CatalogBuilder::new()
+            .app("image", &["a", "b"])
+            .variant("net", &[0.9, 0.9])
+            .stages(2)
+            .early_exit("early", 1, &[0.8, 0.8])
+            .max_batch(1)
+            .latency(20, 0)
+            .worker("own")
+            .worker("remote")
+            .can(Capabilities::all() - Capabilities::EXITS)
+            .build();
+        let net = VariantId(0);
+        let early_us = |worker| catalog.latencies_us(WorkerId(worker), net, ExitId(0));
+        let last_us = |worker| catalog.latencies_us(WorkerId(worker), net, ExitId(1));
+        assert_eq!((early_us(0), last_us(0)), (&[10][..], &[20][..]));
+        assert_eq!((early_us(1), last_us(1)), (&[][..], &[20][..]));
+        assert!(catalog.can_run(WorkerId(1), net));
     }
 
     #[test]

@@ -33,6 +33,7 @@ mod search;
 mod settings;
 mod timeline;
 
+use switchyard_sdk::catalog::Capabilities;
 use switchyard_sdk::{
     Catalog, Description, Events, PlanBuilder, Policy, RequestRef, Window, WindowFields, WorkerRef,
     export_policy,
@@ -300,15 +301,19 @@ fn solve(
     }
 }
 
-/// The workers that a schedule of `groups` groups can use: the `groups` earliest free of each kind.
+/// The workers that a schedule of `groups` groups can use: the `groups` earliest free of each kind,
+/// without and with early exits. Of equal workers the one without goes first.
 fn timelines(window: &Window, workers: &[WorkerRef], groups: usize) -> Vec<WorkerTimeline> {
     let mut timelines = Vec::new();
-    for kind in 0..window.catalog().kinds() {
-        let of_kind =
-            |worker: &&WorkerRef<'_>| window.catalog().worker(worker.id()).kind().index() == kind;
-        let mut of_kind: Vec<_> = workers.iter().filter(of_kind).collect();
-        of_kind.sort_by_key(|worker| (worker.free_at_us(), worker.id()));
-        let earliest = of_kind.into_iter().take(groups);
+    let kinds = 0..window.catalog().kinds();
+    for alike in kinds.flat_map(|kind| [(kind, false), (kind, true)]) {
+        let is_alike = |worker: &&WorkerRef<'_>| {
+            let spec = window.catalog().worker(worker.id());
+            (spec.kind().index(), spec.can.contains(Capabilities::EXITS)) == alike
+        };
+        let mut workers: Vec<_> = workers.iter().filter(is_alike).collect();
+        workers.sort_by_key(|worker| (worker.free_at_us(), worker.id()));
+        let earliest = workers.into_iter().take(groups);
         timelines.extend(earliest.map(|&worker| WorkerTimeline::new(worker, window.catalog())));
     }
     timelines

@@ -37,6 +37,8 @@ pub(crate) struct AppModels {
 pub(crate) struct CandidateModel {
     /// None for the SneakPeek model, which answers from evidence.
     pub(crate) run: Option<(VariantId, ExitId)>,
+    /// Whether its exit is not the last one of the variant.
+    pub(crate) is_early: bool,
     /// Accuracy on the test set.
     pub(crate) profiled: f64,
     pub(crate) recall: Vec<f64>,
@@ -90,6 +92,7 @@ impl AppModels {
         if let Some(model) = app.sneakpeek.as_ref().filter(|_| settings.short_circuits()) {
             models.push(CandidateModel {
                 run: None,
+                is_early: false,
                 profiled: model.accuracy,
                 recall: model.recall.clone(),
                 by_kind: Vec::new(),
@@ -171,17 +174,19 @@ fn runnable(catalog: &Catalog, app: App<'_>, exits: bool) -> Vec<CandidateModel>
             .exit_ids()
             .filter(|&exit| exits || exit == variant.last_exit())
         {
+            let latencies_us = |worker| catalog.latencies_us(worker, variant.id, exit);
             let by_kind = (0..catalog.kinds()).map(|kind| {
-                let of_kind = catalog
-                    .workers()
-                    .find(|worker| worker.kind().index() == kind);
-                of_kind.map_or_else(ModelCost::default, |worker| ModelCost {
-                    latencies_us: catalog.latencies_us(worker.id, variant.id, exit).to_vec(),
+                let mut of_kind = catalog.workers().filter(|w| w.kind().index() == kind);
+                // Workers of one kind have equal latencies, except at exits that some do not answer.
+                let answering = of_kind.find(|w| !latencies_us(w.id).is_empty());
+                answering.map_or_else(ModelCost::default, |worker| ModelCost {
+                    latencies_us: latencies_us(worker.id).to_vec(),
                     load_us: catalog.load_us(worker.id, variant.id),
                 })
             });
             models.push(CandidateModel {
                 run: Some((variant.id, exit)),
+                is_early: exit != variant.last_exit(),
                 profiled: variant.quality_of(exit),
                 recall: variant.exit(exit).recall.clone(),
                 by_kind: by_kind.collect(),

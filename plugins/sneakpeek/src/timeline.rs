@@ -1,5 +1,6 @@
 //! A worker's state after the groups that a schedule places on it.
 
+use switchyard_sdk::catalog::Capabilities;
 use switchyard_sdk::{Catalog, KindId, VariantId, WorkerId, WorkerRef};
 
 use crate::model::{CandidateModel, ModelCost, Residents};
@@ -9,6 +10,8 @@ use crate::model::{CandidateModel, ModelCost, Residents};
 pub(crate) struct WorkerTimeline {
     pub(crate) worker: WorkerId,
     kind: KindId,
+    /// Whether it answers at early exits.
+    has_exits: bool,
     /// When it can start the next batch, on the host's clock.
     pub(crate) free_us: u64,
     residents: Residents,
@@ -32,6 +35,7 @@ impl WorkerTimeline {
         Self {
             worker: worker.id(),
             kind: spec.kind(),
+            has_exits: spec.can.contains(Capabilities::EXITS),
             free_us: worker.free_at_us(),
             residents,
             memory_left_bytes: worker.free_memory_bytes(),
@@ -42,8 +46,9 @@ impl WorkerTimeline {
     /// The cost of a candidate; none if this worker cannot run it.
     pub(crate) fn cost<'m>(&self, model: &'m CandidateModel) -> Option<&'m ModelCost> {
         let cost = model.by_kind.get(self.kind.index())?;
-        let runs = !cost.latencies_us.is_empty() && model.memory_bytes <= self.memory_bytes;
-        runs.then_some(cost)
+        let fits = model.memory_bytes <= self.memory_bytes;
+        let answers = self.has_exits || !model.is_early;
+        (fits && answers && !cost.latencies_us.is_empty()).then_some(cost)
     }
 
     pub(crate) fn holds(&self, variant: VariantId) -> bool {

@@ -1,5 +1,6 @@
 //! The exits of each app on each worker, and the batch that a queue would get (eq. 5 and 6).
 
+use switchyard_sdk::catalog::Capabilities;
 use switchyard_sdk::{AppId, Catalog, ExitId, KindId, VariantId, WorkerId};
 
 use crate::queue::AppQueue;
@@ -27,7 +28,8 @@ pub(crate) struct ExitLadder(Vec<Rung>);
 pub(crate) struct ExitLadders {
     /// Per worker, an index into `sets`.
     set_of: Vec<usize>,
-    /// Ladders by app. Workers of one kind with the same memory share a set.
+    /// Ladders by app. Workers of one kind with the same memory and capabilities share a
+    /// set.
     sets: Vec<Vec<ExitLadder>>,
 }
 
@@ -60,10 +62,10 @@ impl ExitLadders {
         if let Some(name) = named.clone().find(|name| !has(name)) {
             return Err(format!("settings: exits: no variant has an exit {name}"));
         }
-        let mut kinds: Vec<(KindId, u64)> = Vec::new();
+        let mut kinds: Vec<(KindId, u64, Capabilities)> = Vec::new();
         let (mut set_of, mut sets) = (Vec::new(), Vec::new());
         for worker in catalog.workers() {
-            let kind = (worker.kind(), worker.memory_bytes);
+            let kind = (worker.kind(), worker.memory_bytes, worker.can);
             let known = kinds.iter().position(|known| *known == kind);
             set_of.push(known.unwrap_or_else(|| {
                 kinds.push(kind);

@@ -2,7 +2,7 @@
 //! per catalog.
 
 use switchyard_sdk::accuracy::{expected, posterior};
-use switchyard_sdk::catalog::{App, Capabilities, WorkerSpec};
+use switchyard_sdk::catalog::{App, WorkerSpec};
 use switchyard_sdk::{AppId, Catalog, ExitId, Penalty, VariantId};
 
 /// Largest number of choices of an app: a set of them is a `u64`.
@@ -62,9 +62,7 @@ impl Menu {
         for variant in catalog.variants_of(app.id) {
             for exit in variant.exit_ids() {
                 let cost = |worker: &WorkerSpec<'_>| {
-                    let runs = catalog.can_run(worker.id, variant.id)
-                        && (exit == variant.last_exit()
-                            || worker.can.contains(Capabilities::EXITS));
+                    let runs = catalog.can_run(worker.id, variant.id);
                     let latencies_us = catalog.latencies_us(worker.id, variant.id, exit);
                     let latencies_us = latencies_us.iter().map(|&us| us as f64);
                     Cost {

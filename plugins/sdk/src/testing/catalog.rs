@@ -242,6 +242,13 @@ impl CatalogBuilder {
         self
     }
 
+    /// Capabilities of the worker; all by default.
+    pub fn can(mut self, can: Capabilities) -> Self {
+        let worker = self.raw.workers.last_mut();
+        worker.expect("a worker comes first").can = can;
+        self
+    }
+
     /// Memory of the worker.
     pub fn worker_memory_bytes(mut self, bytes: u64) -> Self {
         self.raw

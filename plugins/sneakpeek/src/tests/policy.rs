@@ -1,6 +1,7 @@
 //! The whole policy, on windows computed by hand.
 
 use super::*;
+use switchyard_sdk::catalog::Capabilities;
 
 /// One worker and one app with variant 0 (fast: 10 + 1 ms per request, accuracy 0.8) and variant 1
 /// (slow: 40 + 2 ms per request, accuracy 0.9).
@@ -97,6 +98,36 @@ fn short_circuits_when_deadlines_are_tight() {
         .request("heart")
         .slack_us(5_000);
     assert_eq!(decide(&catalog, "{}", unseen).answers, [] as [u64; 0]);
+}
+
+#[test]
+fn workers_without_exits_answer_at_the_last_one() {
+    // Early 10 ms, final 20 ms. With 15 ms left only the early exit is in time.
+    let all = Capabilities::all();
+    let exits = |can: [Capabilities; 2], slack_us: i64, away: Option<usize>| {
+        let catalog = CatalogBuilder::new()
+            .app("image", &["x", "y"])
+            .penalty(Penalty::Step)
+            .variant("net", &[0.9, 0.9])
+            .stages(2)
+            .early_exit("early", 1, &[0.5, 0.5])
+            .latency(20_000, 0)
+            .worker("w0")
+            .can(can[0])
+            .worker("w1")
+            .can(can[1])
+            .build();
+        let window = WindowBuilder::new(&catalog).all_resident().request("image");
+        let window = window.slack_us(slack_us);
+        let window = away.into_iter().fold(window, WindowBuilder::away);
+        let batches = decide(&catalog, "{}", window).batches;
+        (batches[0].worker, batches[0].exit.unwrap())
+    };
+    let last_only = all - Capabilities::EXITS;
+    assert_eq!(exits([last_only, all], 15_000, None), (1, 0));
+    assert_eq!(exits([all, last_only], 15_000, None), (0, 0));
+    assert_eq!(exits([last_only, all], 15_000, Some(1)), (0, 1));
+    assert_eq!(exits([last_only, all], 25_000, None), (0, 1));
 }
 
 #[test]

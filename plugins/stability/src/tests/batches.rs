@@ -3,6 +3,7 @@
 use super::*;
 use crate::exits::ExitLadders;
 use crate::settings::StabilitySettings;
+use switchyard_sdk::catalog::Capabilities;
 use switchyard_sdk::{AppId, WorkerId};
 
 #[test]
@@ -118,6 +119,20 @@ fn a_worker_gets_only_variants_that_fit() {
         .map(|b| (b.worker, b.variant))
         .collect();
     assert_eq!(variants, [(0, 0), (1, 1)]);
+}
+
+#[test]
+fn workers_without_exits_answer_at_the_last_one() {
+    let catalog = apps(&[("a", 5, 20)])
+        .worker("remote")
+        .can(Capabilities::all() - Capabilities::EXITS)
+        .build();
+    // 40 + 20 = 60 is late, 40 + 5 = 45 is in time.
+    let window = waiting(&catalog, &[("a", 40), ("a", 40)]);
+    let decisions = decide(&catalog, r#"{"batch_max": 1}"#, window);
+    let batches = decisions.batches.iter();
+    let exits: Vec<_> = batches.map(|b| (b.worker, b.exit)).collect();
+    assert_eq!(exits, [(0, Some(EARLY)), (1, Some(FINAL))]);
 }
 
 #[test]
