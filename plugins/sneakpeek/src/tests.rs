@@ -22,6 +22,7 @@ struct TestBed {
     groups: Groups,
     timelines: Vec<WorkerTimeline>,
     now_us: u64,
+    price: f64,
 }
 
 impl TestBed {
@@ -42,6 +43,7 @@ impl TestBed {
                 .collect(),
             catalog: catalog.clone(),
             now_us: view.now_us(),
+            price: 0.0,
             apps,
             jobs,
             groups,
@@ -58,7 +60,7 @@ impl TestBed {
             sums: &self.groups.sums,
             charge_swap: true,
             joins: false,
-            price: 0.0,
+            price: self.price,
         }
     }
 
