@@ -67,17 +67,6 @@ impl SchedulingProblem<'_> {
         Some((utility - self.price * taken_us as f64, after))
     }
 
-    /// The part of the price that [`place`](Self::place) charges for a load. Another group with the
-    /// same variant may pay it instead.
-    pub(crate) fn load_price(&self, group: usize, model: usize, timeline: &WorkerTimeline) -> f64 {
-        let candidate = &self.apps[self.groups[group].app.index()].models[model];
-        let is_loaded = candidate.run.is_some_and(|(v, _)| !timeline.holds(v));
-        match timeline.cost(candidate) {
-            Some(cost) if is_loaded && self.charge_swap => self.price * cost.load_us as f64,
-            _ => 0.0,
-        }
-    }
-
     /// Sum of utilities of a group answered from evidence now; none if it cannot be.
     pub(crate) fn answer(&self, group: usize) -> Option<f64> {
         let found = &self.groups[group];

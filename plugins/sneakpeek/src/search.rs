@@ -36,8 +36,8 @@ struct ScheduleSearch<'a> {
     problem: &'a SchedulingProblem<'a>,
     timelines: &'a [WorkerTimeline],
     /// Per timeline and group, the highest utility of the group on this or a later timeline while
-    /// those are empty, without the price of loads. An upper bound: timelines only fill up, and a
-    /// missing variant delays the groups that use it, but only one of them pays its load.
+    /// those are empty. An upper bound: timelines only fill up, and a missing variant is loaded by
+    /// some group.
     later: Vec<Vec<f64>>,
     best: Schedule,
     path: Vec<Assignment>,
@@ -135,18 +135,16 @@ impl ScheduleSearch<'_> {
     ) -> f64 {
         options.clear();
         let mut bound = 0.0;
-        let problem = self.problem;
-        for group in (0..problem.groups.len()).filter(|group| rest & (1 << group) != 0) {
+        for group in (0..self.problem.groups.len()).filter(|group| rest & (1 << group) != 0) {
             let before = options.len();
-            let mut most = self.later[at + 1][group];
-            let models = problem.apps[problem.groups[group].app.index()].runs();
+            let models = self.problem.apps[self.problem.groups[group].app.index()].runs();
             for model in 0..models {
-                if let Some((utility, after)) = problem.place(group, model, timeline) {
-                    most = most.max(utility + problem.load_price(group, model, timeline));
+                if let Some((utility, after)) = self.problem.place(group, model, timeline) {
+                    let timeline = Some(at);
                     let choice = Assignment {
                         group,
                         model,
-                        timeline: Some(at),
+                        timeline,
                     };
                     options.push(Placement {
                         utility,
@@ -155,7 +153,8 @@ impl ScheduleSearch<'_> {
                     });
                 }
             }
-            bound += most;
+            let here = options[before..].iter().map(|placing| placing.utility);
+            bound += here.fold(self.later[at + 1][group], f64::max);
             self.drop_dominated(timeline, before, options);
         }
         options.sort_by(|a, b| b.utility.total_cmp(&a.utility));
@@ -210,11 +209,8 @@ fn later(problem: &SchedulingProblem<'_>, timelines: &[WorkerTimeline]) -> Vec<V
     for at in (0..timelines.len()).rev() {
         let row = (0..groups).map(|group| {
             let models = problem.apps[problem.groups[group].app.index()].runs();
-            let here = (0..models).filter_map(|model| {
-                let (utility, _) = problem.place(group, model, &timelines[at])?;
-                Some(utility + problem.load_price(group, model, &timelines[at]))
-            });
-            here.fold(rows[at + 1][group], f64::max)
+            let here = (0..models).filter_map(|model| problem.place(group, model, &timelines[at]));
+            here.fold(rows[at + 1][group], |best, (utility, _)| best.max(utility))
         });
         rows[at] = row.collect();
     }

@@ -22,7 +22,6 @@ struct TestBed {
     groups: Groups,
     timelines: Vec<WorkerTimeline>,
     now_us: u64,
-    price: f64,
 }
 
 impl TestBed {
@@ -43,7 +42,6 @@ impl TestBed {
                 .collect(),
             catalog: catalog.clone(),
             now_us: view.now_us(),
-            price: 0.0,
             apps,
             jobs,
             groups,
@@ -60,7 +58,7 @@ impl TestBed {
             sums: &self.groups.sums,
             charge_swap: true,
             joins: false,
-            price: self.price,
+            price: 0.0,
         }
     }
 
