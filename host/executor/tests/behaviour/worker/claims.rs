@@ -14,7 +14,7 @@ use switchyard_models::{RawData, RawTensor};
 use super::{finished, spawn};
 use crate::toy::job;
 
-/// Waits at a barrier twice per batch, and notes what it does.
+/// Waits at a barrier twice per batch, and notes the batches and releases.
 struct Noting {
     gate: Arc<Barrier>,
     ran: Arc<Mutex<Vec<(BatchId, usize)>>>,
