@@ -1,10 +1,12 @@
 //! A real etcd, of `cargo xtask etcd`.
 
-use std::net::{SocketAddr, TcpListener};
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
 use tempfile::TempDir;
+
+use super::free_address::free_address;
 
 /// A cluster of one member, killed when dropped.
 pub(crate) struct RealEtcd {
@@ -82,9 +84,4 @@ impl Drop for RealEtcd {
 pub(crate) fn certificate(name: &str) -> PathBuf {
     let own = Path::new(env!("CARGO_MANIFEST_DIR"));
     own.join("../server/tests/tls").join(name)
-}
-
-fn free_address() -> SocketAddr {
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    listener.local_addr().unwrap()
 }

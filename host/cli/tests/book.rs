@@ -11,6 +11,9 @@
 #[allow(dead_code)]
 mod binary;
 
+#[path = "../../../tests/common/free_address.rs"]
+mod free_address;
+
 mod book {
     mod block;
     mod pages;

@@ -6,6 +6,8 @@
 #![allow(clippy::unwrap_used)]
 #![allow(missing_docs)]
 
+#[path = "../../../tests/common/free_address.rs"]
+mod free_address;
 #[path = "../../../tests/common/hostile.rs"]
 #[allow(dead_code)]
 mod hostile_parts;

@@ -2,7 +2,6 @@
 //! that looks like a clone of the repository. Only ports differ, and that everything is built.
 
 use std::fs;
-use std::net::TcpListener;
 use std::os::unix::fs::symlink;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
@@ -12,6 +11,7 @@ use tempfile::TempDir;
 
 use super::block::{Block, blocks};
 use crate::binary::{command, policy, root};
+use crate::free_address::free_address;
 
 /// Ports that the page names.
 const PORTS: [&str; 2] = ["8000", "8002"];
@@ -45,8 +45,7 @@ impl Clone {
             }
         }
         let program = PathBuf::from(command().get_program());
-        let listeners = [(); 2].map(|()| TcpListener::bind("127.0.0.1:0").unwrap());
-        let ports = listeners.map(|it| it.local_addr().unwrap().port().to_string());
+        let ports = [(); 2].map(|()| free_address().port().to_string());
         Self {
             bin: program.parent().unwrap().to_owned(),
             folder,

@@ -369,9 +369,7 @@ fn a_start_without_a_policy_that_serves_is_refused_unless_asked_for() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_stalled_reader_of_stderr_stops_neither_the_server_nor_its_end() {
     let setup = Setup::new("stalled").policy(policy("fcfs"));
-    let taken = TcpListener::bind("127.0.0.1:0").unwrap();
-    let http = taken.local_addr().unwrap();
-    drop(taken);
+    let http = crate::free_address::free_address();
     let start = move || {
         let folder = TempDir::new().unwrap();
         setup.furnish(folder.path());

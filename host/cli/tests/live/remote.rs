@@ -7,7 +7,7 @@ mod losses;
 mod stages;
 mod unix;
 
-use std::net::{SocketAddr, TcpListener};
+use std::net::SocketAddr;
 use std::path::Path;
 use std::process::Command;
 use std::sync::Arc;
@@ -20,6 +20,8 @@ use switchyard_models::zoo::{Zoo, ZooApp};
 use switchyard_remote::{RemoteModel, RemoteOptions, RemoteOutputs, RemoteTensor, StageRanges};
 use tempfile::TempDir;
 use tokio::task::JoinHandle;
+
+use crate::free_address::free_address;
 
 use super::binary::{Process, switchyard};
 use super::client::{Client, get};
@@ -66,11 +68,6 @@ measure_s = 1
         policies = folder.display(),
         profiles = profiles.display()
     )
-}
-
-pub(super) fn free_address() -> SocketAddr {
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    listener.local_addr().unwrap()
 }
 
 /// A worker that serves at this address.

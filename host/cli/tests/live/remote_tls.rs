@@ -9,8 +9,10 @@ use switchyard_remote::{
     ClientFiles, ConnectError, RemoteExecutor, RemoteOptions, RemoteTls, StageRanges,
 };
 
+use crate::free_address::free_address;
+
 use super::binary::Process;
-use super::remote::{app_models, compare, free_address, worker_process};
+use super::remote::{app_models, compare, worker_process};
 use super::test_bed::PATIENCE;
 
 fn file(name: &str) -> PathBuf {

@@ -9,10 +9,12 @@ use std::time::{Duration, Instant};
 
 use switchyard_server::admin::{PoolReport, ServerStatus};
 
+use crate::free_address::free_address;
+
 use super::binary::Process;
 use super::client::get;
 use super::metrics::Metrics;
-use super::remote::{blocking, free_address, ready};
+use super::remote::{blocking, ready};
 use super::test_bed::PATIENCE;
 
 use servers::{BATCH_MAX, FAST, SLOW, SleepingModel, Triton};

@@ -32,6 +32,8 @@ use tokio::runtime::Runtime;
 use tokio::sync::{mpsc, watch};
 use tokio::time::sleep;
 
+use crate::free_address::free_address;
+
 /// Serves until it is stopped or dropped.
 pub(crate) struct FakeEtcd {
     pub(crate) at: SocketAddr,
@@ -65,7 +67,7 @@ type Answer = Response<BoxBody<Bytes, Infallible>>;
 impl FakeEtcd {
     pub(crate) fn start() -> Self {
         let mut etcd = Self {
-            at: SocketAddr::from(([127, 0, 0, 1], 0)),
+            at: free_address(),
             store: Arc::default(),
             runtime: None,
         };
@@ -90,7 +92,6 @@ impl FakeEtcd {
         // Also inside of the runtime of a test.
         let listener = std::net::TcpListener::bind(self.at).unwrap();
         listener.set_nonblocking(true).unwrap();
-        self.at = listener.local_addr().unwrap();
         let entered = runtime.enter();
         let listener = TcpListener::from_std(listener).unwrap();
         drop(entered);

@@ -7,6 +7,8 @@ mod election;
 mod etcd;
 mod etcd_server;
 mod fleet;
+#[path = "../../../../tests/common/free_address.rs"]
+mod free_address;
 #[path = "../../../../tests/common/etcd.rs"]
 mod real;
 mod real_etcd;

@@ -16,11 +16,11 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::sync::mpsc;
 
+use crate::free_address::free_address;
+
 use super::super::fixture::fixture;
 use super::batches::batch;
-use super::{
-    Clients, blocking, free_address, manifest, options, ready, scheduler, two_workers, worker,
-};
+use super::{Clients, blocking, manifest, options, ready, scheduler, two_workers, worker};
 
 /// Forwards a connection to a worker, answers later if it is told so.
 struct Link {

@@ -13,14 +13,14 @@ use switchyard_remote::RemoteExecutor;
 use switchyard_server::admin::ServerStatus;
 use tempfile::TempDir;
 
+use crate::free_address::free_address;
+
 use super::super::binary::Process;
 use super::super::client::{Client, get};
 use super::super::fixture::{APP, beat, fixture, policy};
 use super::super::test_bed::{PATIENCE, Setup};
 use super::batches::batch;
-use super::{
-    ALIKE, Clients, blocking, config, free_address, manifest, options, ready, two_workers, worker,
-};
+use super::{ALIKE, Clients, blocking, config, manifest, options, ready, two_workers, worker};
 
 const ROWS: usize = 7;
 
