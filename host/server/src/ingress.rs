@@ -37,6 +37,7 @@ pub use backends::{Backends, Replaced};
 pub use limits::Limits;
 pub use port::Ports;
 pub use server::{Drained, serve};
+pub use service::ANY_VARIANT;
 pub use switchyard_protocol::{
     AppIndex, AppInfo, BatchStats, BytesContent, Control, Datatype, ENDPOINTS, Endpoint,
     InferAnswer, InferCall, InferError, OutputIndex, OutputTensor, ProtocolError, Shape, StageCall,

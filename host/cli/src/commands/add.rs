@@ -16,6 +16,7 @@ use switchyard_models::networks::inverted::ImagePadding;
 use switchyard_models::onnx::OnnxScores;
 use switchyard_models::zoo::{Description, Preprocessing, Statement, describe};
 use switchyard_models::{AppCard, VariantCard};
+use switchyard_server::ingress::ANY_VARIANT;
 
 use self::files::{try_out, write, write_card, written};
 use self::source::{Found, Source};
@@ -25,6 +26,7 @@ use super::failure::Failure;
 use super::output::{Folders, check_file, check_folder};
 use super::print;
 use super::running::{self, Taken};
+use crate::probe::Answer;
 use crate::quality::{self as measuring, LABEL, Measured};
 
 /// Serve a model from its own files: writes its cards, tries it and names it in a configuration
@@ -157,7 +159,8 @@ pub(super) fn run(args: &AddArgs) -> Result<(), Failure> {
     described.notes.iter().for_each(print::note);
     print::line(args.report(&app, &described.variant, measured.as_ref()))?;
     let path = format!("/v2/models/{app}/versions/{variant}/ready");
-    match running::until(&config.server.http, &path, 200) {
+    let is_ready = |answer: &Answer| answer.status == 200;
+    match running::until(&config.server.http, &path, is_ready) {
         Taken::Yes(after) => {
             print::line(format!("the running server serves it, {after:.1?} later"))
         }
@@ -185,6 +188,12 @@ impl AddArgs {
             let known = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
             !name.is_empty() && !name.starts_with('.') && name.chars().all(known)
         };
+        if ANY_VARIANT.contains(&variant.as_str()) {
+            return Err(Failure::input(format!(
+                "--as {app}/{variant}: clients that name this version leave the choice to the policy: \
+                 choose another name, --as {app}/NAME"
+            )));
+        }
         match is_plain(&app) && is_plain(&variant) {
             true => Ok((app, variant)),
             false => Err(Failure::input(format!(

@@ -4,6 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
+use serde_json::Value;
 use switchyard_models::Precision;
 use switchyard_models::zoo::ZooApp;
 
@@ -11,6 +12,7 @@ use super::config_file::Changed;
 use super::failure::Failure;
 use super::print;
 use super::running::{self, Taken};
+use crate::probe::Answer;
 use switchyard_simulate::shipped::config_of;
 
 /// Serve an app or one of its variants no longer: takes it out of a configuration
@@ -66,12 +68,11 @@ pub(super) fn run(args: &RemoveArgs) -> Result<(), Failure> {
     };
     let changed = Changed::without(&args.config, app, others.as_deref())?;
     let config = changed.write()?;
-    let path = match variant {
-        None => format!("/v2/models/{app}"),
-        Some(variant) => format!("/v2/models/{app}/versions/{variant}"),
-    };
+    let path = format!("/v2/models/{app}");
     let name = &args.name;
-    match running::until(&config.server.http, &path, 404) {
+    match running::until(&config.server.http, &path, |answer| {
+        is_gone(answer, variant)
+    }) {
         Taken::Yes(_) => print::line(format!("removed {name}: the running server has let it go"))?,
         Taken::NoServer => print::line(format!("removed {name}"))?,
         Taken::No(address) => return Err(Failure::check(running::not_taken(&address))),
@@ -103,6 +104,20 @@ fn without(app: &str, variant: &str, served: &[String]) -> Result<Vec<String>, F
         )));
     }
     Ok(others)
+}
+
+/// Whether a server's answer about the app says that the app or the variant is served no longer. A GET of
+/// a variant does not: each app answers to some names that no variant has.
+fn is_gone(answer: &Answer, variant: Option<&str>) -> bool {
+    match (answer.status, variant) {
+        (404, _) => true,
+        (200, Some(variant)) => {
+            let said: Value = serde_json::from_slice(&answer.body).unwrap_or_default();
+            let served = said["versions"].as_array();
+            served.is_some_and(|served| !served.iter().any(|other| other == variant))
+        }
+        _ => false,
+    }
 }
 
 /// The name of a variant's folder: all precisions of a variant read the same one.

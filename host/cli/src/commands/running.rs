@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use switchyard_server::sockets::ListenAddress;
 
-use crate::probe;
+use crate::probe::{self, Answer};
 
 /// Longest wait for a running server: it measures the latencies of a new model first.
 const PATIENCE: Duration = Duration::from_secs(120);
@@ -22,14 +22,18 @@ pub(super) enum Taken {
     NoServer,
 }
 
-/// Waits until a GET of this path has this status.
-pub(super) fn until(address: &ListenAddress, path: &str, wanted: u16) -> Taken {
+/// Waits until a GET of this path has a wanted answer.
+pub(super) fn until(
+    address: &ListenAddress,
+    path: &str,
+    is_wanted: impl Fn(&Answer) -> bool,
+) -> Taken {
     let began = Instant::now();
     while began.elapsed() < PATIENCE {
-        match probe::status(address, path) {
-            None => return Taken::NoServer,
-            Some(status) if status == wanted => return Taken::Yes(began.elapsed()),
-            Some(_) => std::thread::sleep(ASK_EVERY),
+        match probe::ask(address, &format!("GET {path}"), "", b"") {
+            Err(_) => return Taken::NoServer,
+            Ok(answer) if is_wanted(&answer) => return Taken::Yes(began.elapsed()),
+            Ok(_) => std::thread::sleep(ASK_EVERY),
         }
     }
     Taken::No(address.clone())

@@ -133,6 +133,13 @@ fn a_graph_that_cannot_be_served_is_not_added() {
         "has no input `y` of --shape, it has: x",
     );
     refused(&graph, &["--as", "../up"], "names have letters, digits");
+    for any in ["pulse/1", "pulse/latest"] {
+        refused(
+            &graph,
+            &["--as", any],
+            "leave the choice to the policy: choose another",
+        );
+    }
     refused(&graph, &["--slo-ms", "0"], "--slo-ms 0: must be above 0");
     let labels = folder.path().join("labels.txt");
     fs::write(&labels, "even\nodd\n").unwrap();

@@ -128,24 +128,24 @@ async fn apps_come_and_go_and_no_request_is_lost() {
     server.stop().await;
 }
 
+/// Puts another variant of `pairs` into the zoo.
+fn put_variant(server: &ZooServer, name: &str) {
+    let pairs = server.zoo().join("pairs");
+    let (from, to) = (pairs.join("graph"), pairs.join(name));
+    std::fs::create_dir(&to).unwrap();
+    // The weights first: a card without weights is refused, and looked at again.
+    std::fs::copy(from.join("model.onnx"), to.join("model.onnx")).unwrap();
+    let card = std::fs::read_to_string(from.join("model.toml")).unwrap();
+    let card = card.replace("name = \"graph\"", &format!("name = \"{name}\""));
+    std::fs::write(to.join("model.toml"), card).unwrap();
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_variant_that_is_put_into_the_zoo_is_served() {
     let server = start().await;
     let names = |metadata: Value| metadata["versions"].as_array().unwrap().len();
     assert_eq!(names(until(&server, "/v2/models/pairs", 200).await), 1);
-    let other = server.zoo().join("pairs/other");
-    std::fs::create_dir(&other).unwrap();
-    // The weights first: a card without weights is refused, and looked at again.
-    for file in ["model.onnx", "model.toml"] {
-        std::fs::copy(
-            server.zoo().join("pairs/graph").join(file),
-            other.join(file),
-        )
-        .unwrap();
-    }
-    let card = std::fs::read_to_string(other.join("model.toml")).unwrap();
-    let card = card.replace("name = \"graph\"", "name = \"other\"");
-    std::fs::write(other.join("model.toml"), card).unwrap();
+    put_variant(&server, "other");
     until(&server, "/v2/models/pairs/versions/other/ready", 200).await;
     assert_eq!(names(until(&server, "/v2/models/pairs", 200).await), 2);
     server.stop().await;
@@ -314,6 +314,27 @@ async fn a_model_is_added_to_a_running_server_and_removed_again() {
         said.ends_with("switchyard.toml: has no app late\n"),
         "{said}"
     );
+    server.stop().await;
+}
+
+/// Every app answers to the version `1`.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_variant_of_the_name_1_is_removed() {
+    let server = start().await;
+    put_variant(&server, "1");
+    let served = |metadata: Value| metadata["versions"].as_array().unwrap().len();
+    let give_up = Instant::now() + PATIENCE;
+    while served(until(&server, "/v2/models/pairs", 200).await) < 2 {
+        assert!(Instant::now() < give_up, "the variant is not served");
+    }
+    let config = server.zoo().join("switchyard.toml");
+    let removed =
+        tokio::task::spawn_blocking(move || run("remove", &["pairs/1", "--delete"], &config));
+    let said = removed.await.unwrap();
+    assert!(said.contains("the running server has let it go"), "{said}");
+    let metadata = until(&server, "/v2/models/pairs", 200).await;
+    assert_eq!(metadata["versions"], json!(["graph"]));
+    assert!(!server.zoo().join("pairs/1").exists());
     server.stop().await;
 }
 

@@ -300,7 +300,7 @@ pub(super) fn find_app<B: Backend>(backend: &B, name: &str) -> Result<AppIndex, 
 }
 
 /// Versions of clients that count versions: the policy chooses, as without a version.
-const ANY_VARIANT: [&str; 2] = ["1", "latest"];
+pub const ANY_VARIANT: [&str; 2] = ["1", "latest"];
 
 /// The version of a name.
 pub(super) fn find_version(app: &AppInfo, name: &str) -> Result<Version, ProtocolError> {
