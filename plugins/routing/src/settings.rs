@@ -16,7 +16,7 @@ pub(crate) struct RoutingSettings {
     /// the most accurate first.
     /// Range: names of the catalog.
     pub(crate) instances: BTreeMap<String, String>,
-    /// Requests that an instance holds, with the one in service (c in section 3.1.3).
+    /// Not SQ: requests that an instance holds, with the one in service (c in section 3.1.3).
     /// HW-E is also limited by the workers' `queue_max`, SQ only by the pool's `pending_max`.
     /// Range: 2 or more.
     pub(crate) capacity: u32,

@@ -45,8 +45,7 @@ pub(crate) struct SneakPeekSettings {
     /// the whole schedule is committed.
     /// Range: `idle`, `window-end`.
     pub(crate) schedule_at: ScheduleAt,
-    /// Interval of new schedules while all workers are busy, to answer late requests from evidence.
-    /// With `window-end` the length of a window.
+    /// Length of a window; with `idle` the interval of new schedules while all workers are busy.
     /// Range: above 0 ms.
     pub(crate) window_ms: f64,
     /// A batch is committed at most this long before its start; other requests can be regrouped.

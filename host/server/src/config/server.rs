@@ -92,7 +92,7 @@ pub struct ServerConfig {
     ///
     /// Integer, 1 to 1000000; default `4096`; example `512`.
     pub connections_max: usize,
-    /// The same per client address (IPv6: /64), on a Unix socket per user. Further ones get 503. 0: half of `connections_max`.
+    /// The same per client address (IPv6: /64), on a Unix socket per user. Further ones get 503, or are closed (TLS, gRPC). 0: half of `connections_max`.
     ///
     /// Integer, 0 to 1000000; default `0`; example `4096`.
     pub connections_per_client_max: usize,
