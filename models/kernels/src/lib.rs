@@ -11,7 +11,7 @@
 //! - [`PackedDepthwise`] convolves each channel on its own.
 //! - [`attention`], [`LstmRecurrence`], [`norm`], [`pooling`], [`frames`] and [`gates`] are the remaining
 //!   operations of inference.
-//! - [`spectrum`] computes features of sounds.
+//! - [`spectrum`] computes features of sounds, [`rocket`] those of MiniRocket.
 //! - A [`FeatureMap`] is a batch of images, sequences or feature vectors, in a [`Buffer`] that its
 //!   thread keeps and reuses.
 //! - [`Windows`] and [`plain`] are for training: windows as rows of a matrix, and depthwise
@@ -40,6 +40,7 @@ pub mod norm;
 pub mod plain;
 pub mod pooling;
 mod recurrence;
+pub mod rocket;
 mod simd;
 pub mod spectrum;
 #[cfg(test)]

@@ -57,11 +57,19 @@ impl Geometry {
 
     /// Offsets in the input of the windows from `first` on.
     pub(super) fn offsets(&self, first: usize, offsets: &mut [usize]) {
-        for (i, offset) in offsets.iter_mut().enumerate() {
-            let [lines, columns] = self.windows;
-            let (line, column) = ((first + i) / columns, (first + i) % columns);
-            let (image, line) = (line / lines, line % lines);
+        let [lines, columns] = self.windows;
+        let (line, mut column) = (first / columns, first % columns);
+        let (mut image, mut line) = (line / lines, line % lines);
+        // Counted on: two divisions for each position would show.
+        for offset in offsets {
             *offset = image * self.steps[0] + line * self.steps[1] + column * self.steps[2];
+            column += 1;
+            if column == columns {
+                (line, column) = (line + 1, 0);
+            }
+            if line == lines {
+                (image, line) = (image + 1, 0);
+            }
         }
     }
 

@@ -5,7 +5,10 @@
 //! convolution is minus the sum of nine shifted copies of the window plus three times three of
 //! them. The first part is computed once for all 84 kernels, the second is additions.
 
+use std::array;
+
 use candle_core::{CpuStorage, CustomOp3, Layout, Result, Shape, Tensor};
+use switchyard_kernels::rocket::{add_taps, minus_taps, shares_above};
 
 use super::convolutions::{Dilation, DilationPlan, KERNELS, REACH, kernels};
 use crate::ops::device::has_kernels;
@@ -19,11 +22,14 @@ pub(super) struct Transform {
     kernels: [[usize; 3]; KERNELS],
 }
 
-/// Channels of one window: its axes, then their magnitude. And for one dilation, for each channel,
-/// three times the window with zeros on both ends, and minus the sum of its nine shifts.
+/// Channels of one window, its axes and then their magnitude: three times their values, with zeros on both
+/// ends. And for one dilation, for each channel, minus the sum of its nine shifts.
 struct WindowChannels {
-    planes: Vec<Vec<f32>>,
+    /// Zeros at each end.
+    margin: usize,
     tripled: Vec<Vec<f32>>,
+    /// A third of `tripled`, which may be rounded from the value; biases are fitted to such sums.
+    thirds: Vec<Vec<f32>>,
     base: Vec<Vec<f32>>,
 }
 
@@ -63,7 +69,13 @@ impl Transform {
         gains: &[f32],
         mut with: impl FnMut(Dilation, &[f32]),
     ) {
-        let mut channels = WindowChannels::new(window, self.axes);
+        let margins = self
+            .plan
+            .dilations()
+            .iter()
+            .map(|dilation| dilation.margin());
+        let margin = margins.max().unwrap_or_default();
+        let mut channels = WindowChannels::new(window, self.axes, margin);
         let mut convolution = vec![0.0; self.length];
         let mut gains = gains.chunks_exact(self.axes + 1);
         for &dilation in self.plan.dilations() {
@@ -73,7 +85,7 @@ impl Transform {
                 let Some(gains) = gains.next() else { return };
                 for (channel, &gain) in gains.iter().enumerate() {
                     if gain != 0.0 {
-                        channels.add(channel, gain, dilation.step, *kernel, &mut convolution);
+                        channels.add(channel, gain, dilation, *kernel, &mut convolution);
                     }
                 }
                 let margin = if dilation.padded(index) {
@@ -153,9 +165,8 @@ impl CustomOp3 for Transform {
             }
             let mut from = 0;
             self.each_convolution(window, gains, |dilation, convolution| {
-                for &bias in &biases[from..from + dilation.features] {
-                    features.push(share_above(convolution, bias));
-                }
+                let biases = &biases[from..from + dilation.features];
+                shares_above(convolution, biases, &mut features);
                 from += dilation.features;
             });
         }
@@ -168,58 +179,54 @@ fn magnitude(moment: &[f32]) -> f32 {
     moment.iter().map(|value| value * value).sum::<f32>().sqrt()
 }
 
-/// The share of values above `bias`: the paper's "proportion of positive values".
-fn share_above(values: &[f32], bias: f32) -> f32 {
-    // Counted in f32, which uses whole vector registers and is exact below 2^24.
-    let above: f32 = values
-        .iter()
-        .map(|&value| if value > bias { 1.0 } else { 0.0 })
-        .sum();
-    above / values.len() as f32
-}
-
 // === impl WindowChannels ===
 
 impl WindowChannels {
-    fn new(window: &[f32], axes: usize) -> Self {
+    fn new(window: &[f32], axes: usize, margin: usize) -> Self {
+        let length = window.len() / axes;
+        let tripled = |values: &mut dyn Iterator<Item = f32>| {
+            let mut plane = vec![0.0; margin];
+            plane.extend(values.map(|value| 3.0 * value));
+            plane.resize(length + 2 * margin, 0.0);
+            plane
+        };
         let mut planes: Vec<Vec<f32>> = (0..axes)
-            .map(|axis| window.iter().skip(axis).step_by(axes).copied().collect())
+            .map(|axis| tripled(&mut window.iter().skip(axis).step_by(axes).copied()))
             .collect();
-        planes.push(window.chunks_exact(axes).map(magnitude).collect());
+        planes.push(tripled(&mut window.chunks_exact(axes).map(magnitude)));
+        let third = |plane: &Vec<f32>| plane.iter().map(|value| value / 3.0).collect();
         Self {
-            tripled: vec![Vec::new(); planes.len()],
-            base: vec![Vec::new(); planes.len()],
-            planes,
+            margin,
+            thirds: planes.iter().map(third).collect(),
+            base: vec![vec![0.0; length]; planes.len()],
+            tripled: planes,
         }
     }
 
-    /// Computes `tripled` and `base` for a dilation.
+    /// Computes `base` for a dilation.
     fn dilate(&mut self, dilation: Dilation) {
-        let margin = dilation.margin();
-        let ready = self.tripled.iter_mut().zip(&mut self.base);
-        for (plane, (tripled, base)) in self.planes.iter().zip(ready) {
-            tripled.clear();
-            tripled.resize(margin, 0.0);
-            tripled.extend(plane.iter().map(|value| 3.0 * value));
-            tripled.resize(plane.len() + 2 * margin, 0.0);
-            base.clear();
-            base.resize(plane.len(), 0.0);
-            for tap in 0..REACH {
-                for (sum, value) in base.iter_mut().zip(&tripled[tap * dilation.step..]) {
-                    *sum -= value / 3.0;
-                }
-            }
+        let from: [usize; REACH] = array::from_fn(|tap| self.tap(dilation, tap));
+        for (plane, base) in self.thirds.iter().zip(&mut self.base) {
+            minus_taps(base, from.map(|from| &plane[from..]));
         }
     }
 
     /// Adds a channel's convolution, times `gain`.
-    fn add(&self, channel: usize, gain: f32, step: usize, kernel: [usize; 3], onto: &mut [f32]) {
-        let count = onto.len();
-        let base = &self.base[channel][..count];
-        let [a, b, c] = kernel.map(|tap| &self.tripled[channel][tap * step..][..count]);
-        for (i, sum) in onto.iter_mut().enumerate() {
-            *sum += gain * (base[i] + (a[i] + b[i] + c[i]));
-        }
+    fn add(
+        &self,
+        channel: usize,
+        gain: f32,
+        dilation: Dilation,
+        kernel: [usize; 3],
+        onto: &mut [f32],
+    ) {
+        let taps = kernel.map(|tap| &self.tripled[channel][self.tap(dilation, tap)..]);
+        add_taps(onto, gain, &self.base[channel], taps);
+    }
+
+    /// Position of the first value that a tap reads.
+    fn tap(&self, dilation: Dilation, tap: usize) -> usize {
+        self.margin - dilation.margin() + tap * dilation.step
     }
 }
 
@@ -298,15 +305,15 @@ mod tests {
             features: 1,
             even_padded: true,
         };
-        let mut channels = WindowChannels::new(&window, 1);
+        let mut channels = WindowChannels::new(&window, 1, dilation.margin() + 3);
         channels.dilate(dilation);
         let mut convolution = vec![0.0; 11];
-        channels.add(0, 1.0, 1, [0, 1, 2], &mut convolution);
+        channels.add(0, 1.0, dilation, [0, 1, 2], &mut convolution);
         // Moment 9 reads the 1 at tap 0, moment 1 at tap 8.
         let want = [0., -1., -1., -1., -1., -1., -1., 2., 2., 2., 0.];
         assert_eq!(convolution, want);
-        assert!((share_above(&convolution, 0.5) - 3.0 / 11.0).abs() < 1e-6);
-        assert!((share_above(&convolution, -0.5) - 5.0 / 11.0).abs() < 1e-6);
-        assert_eq!(share_above(&convolution, 2.0), 0.0);
+        let mut shares = Vec::new();
+        shares_above(&convolution, &[0.5, -0.5, 2.0], &mut shares);
+        assert_eq!(shares, [3.0 / 11.0, 5.0 / 11.0, 0.0]);
     }
 }
