@@ -188,10 +188,8 @@ impl Network {
 
     /// Logits of the first two inputs.
     fn logits(&self, model: &dyn StagedModel) -> Result<Vec<f32>> {
-        let mut x = self.input()?.narrow(0, 0, 2)?;
-        for stage in 0..model.stages() {
-            x = model.run_stage(stage, &x)?;
-        }
+        let x = self.input()?.narrow(0, 0, 2)?;
+        let x = model.run_stages(0..model.stages(), &x)?;
         let logits = model.logits(model.exits().len() - 1, &x)?;
         Ok(logits.flatten_all()?.to_vec1()?)
     }

@@ -113,7 +113,7 @@ fn nan_is_never_a_certain_class() {
     });
 }
 
-/// Bit for bit: alone, in a batch, in parts between stages, on one thread or three.
+/// Bit for bit: alone, in a batch, in parts between stages, stages at once, on one thread or three.
 #[test]
 fn an_answer_does_not_depend_on_its_batch() {
     let pools = [1, 3].map(|threads| {
@@ -144,6 +144,18 @@ fn check_company(pools: &[ThreadPool; 2], name: &str, packed: &dyn StagedModel, 
             "{name} {i}"
         );
     }
+    // Several stages at once: all of them on one thread, the later half on three.
+    let stages = packed.exits()[exit];
+    for (pool, from) in pools.iter().zip([0, stages / 2]) {
+        let mut x = batch.clone();
+        for stage in 0..from {
+            x = packed.run_stage(stage, &x).unwrap();
+        }
+        let x = pool.install(|| packed.run_stages(from..stages, &x).unwrap());
+        let logits = packed.logits(exit, &x).unwrap().flatten_all().unwrap();
+        assert_eq!(together, logits.to_vec1::<f32>().unwrap(), "{name} {from}");
+    }
+    assert!(packed.run_stages(0..stages + 1, batch).is_err());
     // Parked after every stage, and continued in other batches.
     let (mut first, mut rest) = (
         batch.narrow(0, 0, 2).unwrap(),

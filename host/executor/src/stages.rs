@@ -3,7 +3,6 @@
 use std::ops::Range;
 
 use candle_core::Tensor;
-use switchyard_models::StagedModel;
 
 use crate::error::ExecuteError;
 use crate::graphs;
@@ -44,14 +43,16 @@ pub(crate) fn run(
     range: Range<usize>,
     batch: Tensor,
 ) -> Result<Tensor, ExecuteError> {
-    let network: &dyn StagedModel = &*model.model;
-    let mut x = batch;
-    for stage in range {
-        x = network.run_stage(stage, &x).map_err(|error| {
-            ExecuteError::compute(&model.name, format!("stage {stage}"), &error)
-        })?;
-    }
-    Ok(x)
+    model
+        .model
+        .run_stages(range.clone(), &batch)
+        .map_err(|error| {
+            let stages = match range.len() {
+                1 => format!("stage {}", range.start),
+                _ => format!("stages {} to {}", range.start, range.end),
+            };
+            ExecuteError::compute(&model.name, stages, &error)
+        })
 }
 
 /// Runs the head of an exit and copies its answers to the host.

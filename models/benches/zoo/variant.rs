@@ -80,10 +80,8 @@ impl BenchVariant {
 
     /// Both engines must compute the same network, otherwise the times prove nothing.
     pub(crate) fn compare(&self, onnx: &mut Onnx) -> Result<()> {
-        let mut x = self.rows(BATCH_MAX)?;
-        for stage in 0..self.model.stages() {
-            x = self.model.run_stage(stage, &x)?;
-        }
+        let stages = 0..self.model.stages();
+        let x = self.model.run_stages(stages, &self.rows(BATCH_MAX)?)?;
         let ours = self.model.logits(self.exit, &x)?;
         let ours: Vec<f32> = ours.flatten_all()?.to_vec1()?;
         let theirs = onnx.ask(&format!("logits {} {BATCH_MAX}", self.name))?;

@@ -1,5 +1,7 @@
 //! A small 1-D convolutional network: convolutions, mean over time, one linear head.
 
+use std::ops::Range;
+
 use candle_core::{Result, Tensor};
 use serde::{Deserialize, Serialize};
 use switchyard_kernels::Activation;
@@ -7,7 +9,7 @@ use switchyard_kernels::Activation;
 use super::conv_chain::{ConvSpec, channels_behind, check_chain, conv_chain};
 use super::slices::{in_shares, lift_input};
 use super::spec::{BadHyperParameter, Spec};
-use super::staged::{StagedModel, check_only_exit, no_stage};
+use super::staged::{StagedModel, check_only_exit, no_stages};
 use crate::error::ModelError;
 use crate::ops::flow::Flow;
 use crate::ops::layers::{Conv1d, Linear};
@@ -92,16 +94,26 @@ impl StagedModel for Cnn1d {
     }
 
     fn run_stage(&self, stage: usize, x: &Tensor) -> Result<Tensor> {
-        let Some(layer) = self.layers.get(stage) else {
-            return no_stage(stage, self.layers.len());
+        self.run_stages(stage..stage + 1, x)
+    }
+
+    fn run_stages(&self, stages: Range<usize>, x: &Tensor) -> Result<Tensor> {
+        let Some(layers) = self.layers.get(stages.clone()) else {
+            return no_stages(&stages, self.layers.len());
         };
-        let width = self.spec.samples * self.spec.layers[stage].channels;
+        let channels = self.spec.layers[stages.clone()]
+            .iter()
+            .map(|layer| layer.channels);
+        let width = self.spec.samples * channels.max().unwrap_or_default();
         in_shares(x, width, self.mode, |x| {
-            let x = match stage {
+            let mut x = match stages.start {
                 0 => Flow::sequence(self.mode, &lift_input(x, self.spec.samples)?)?,
                 _ => Flow::sequence(self.mode, x)?,
             };
-            layer.forward(&x, Activation::Relu)?.into_sequence()
+            for layer in layers {
+                x = layer.forward(&x, Activation::Relu)?;
+            }
+            x.into_sequence()
         })
     }
 

@@ -4,6 +4,8 @@
 //! a block starts as the identity (Zhang et al., "Fixup Initialization", 2019) and inference has
 //! nothing to fold.
 
+use std::ops::Range;
+
 use candle_core::{Result, Tensor};
 use serde::{Deserialize, Serialize};
 use switchyard_kernels::Activation;
@@ -11,7 +13,7 @@ use switchyard_kernels::Activation;
 use super::conv_chain::{ConvSpec, check_conv};
 use super::slices::{in_shares, lift_input};
 use super::spec::{BadHyperParameter, Spec, check_depth, check_size};
-use super::staged::{StagedModel, no_exit, no_stage};
+use super::staged::{StagedModel, no_exit, no_stages};
 use crate::error::ModelError;
 use crate::ops::flow::Flow;
 use crate::ops::layers::{Conv1d, Conv1dShape, Linear};
@@ -155,19 +157,26 @@ impl StagedModel for ResNet1d {
     }
 
     fn run_stage(&self, stage: usize, x: &Tensor) -> Result<Tensor> {
-        let Some(blocks) = self.stages.get(stage) else {
-            return no_stage(stage, self.stages.len());
+        self.run_stages(stage..stage + 1, x)
+    }
+
+    fn run_stages(&self, stages: Range<usize>, x: &Tensor) -> Result<Tensor> {
+        let Some(blocks) = self.stages.get(stages.clone()) else {
+            return no_stages(&stages, self.stages.len());
         };
         let positions = self.spec.samples.div_ceil(self.spec.stem.stride);
-        let width = positions * self.spec.stages[stage].channels;
+        let channels = self.spec.stages[stages.clone()]
+            .iter()
+            .map(|stage| stage.channels);
+        let width = positions * channels.max().unwrap_or_default();
         in_shares(x, width, self.mode, |x| {
-            let mut x = if stage == 0 {
+            let mut x = if stages.start == 0 {
                 let lifted = Flow::sequence(self.mode, &lift_input(x, self.spec.samples)?)?;
                 self.stem.forward(&lifted, Activation::Relu)?
             } else {
                 Flow::sequence(self.mode, x)?
             };
-            for block in blocks {
+            for block in blocks.iter().flatten() {
                 x = block.forward(&x)?;
             }
             x.into_sequence()

@@ -1,5 +1,7 @@
 //! The interface of every network: a chain of stages with exits.
 
+use std::ops::Range;
+
 use candle_core::{DType, Result, Tensor};
 
 use super::graph::Graph;
@@ -36,6 +38,19 @@ pub trait StagedModel: Send + Sync {
     /// # Errors
     /// The stage does not exist, or the shape, type or device of `x` does not fit it.
     fn run_stage(&self, stage: usize, x: &Tensor) -> Result<Tensor>;
+
+    /// Runs one stage or more, one after the other; the result is that of [`run_stage`](Self::run_stage) for
+    /// each, in the same bits. A network of short stages keeps the activations between them in its own memory.
+    ///
+    /// # Errors
+    /// As [`run_stage`](Self::run_stage).
+    fn run_stages(&self, stages: Range<usize>, x: &Tensor) -> Result<Tensor> {
+        let mut x = x.clone();
+        for stage in stages {
+            x = self.run_stage(stage, &x)?;
+        }
+        Ok(x)
+    }
 
     /// Unnormalised class scores `[batch, classes]` of an exit.
     ///
@@ -83,17 +98,18 @@ pub trait StagedModel: Send + Sync {
         let Some(&stages) = self.exits().get(exit) else {
             return no_exit(exit, self.exits().len());
         };
-        let mut x = x.clone();
-        for stage in 0..stages {
-            x = self.run_stage(stage, &x)?;
-        }
-        self.head(exit, &x)
+        self.head(exit, &self.run_stages(0..stages, x)?)
     }
 }
 
 /// The error that a network of `stages` stages has no stage `stage`.
 pub(crate) fn no_stage<T>(stage: usize, stages: usize) -> Result<T> {
     candle_core::bail!("stage {stage} of {stages}")
+}
+
+/// The error that a network of `count` stages does not have all of `stages`.
+pub(crate) fn no_stages<T>(stages: &Range<usize>, count: usize) -> Result<T> {
+    no_stage(stages.end.saturating_sub(1), count)
 }
 
 /// The error that a network of `exits` exits has no exit `exit`.

@@ -5,12 +5,33 @@
 
 use std::ops::Range;
 
+use candle_core::Result;
+
+use super::staged::no_stages;
+
 /// One stage of a network.
 pub(crate) struct StageRange {
     /// Its units.
     pub(crate) units: Range<usize>,
     /// Most activations per input at any point of it.
     pub(crate) width: usize,
+}
+
+/// Neighbouring stages as one.
+///
+/// # Errors
+/// One of them does not exist, or there is none.
+pub(crate) fn joined(all: &[StageRange], stages: Range<usize>) -> Result<StageRange> {
+    match all.get(stages.clone()) {
+        Some([first, rest @ ..]) => Ok(StageRange {
+            units: first.units.start..rest.last().unwrap_or(first).units.end,
+            width: rest
+                .iter()
+                .map(|stage| stage.width)
+                .fold(first.width, usize::max),
+        }),
+        _ => no_stages(&stages, all.len()),
+    }
 }
 
 /// The stages that end at `ends`, of units with `widths` (most activations per input).

@@ -1,5 +1,6 @@
 //! A network that computes as on a device without the kernels of this project.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use candle_core::{Result, Tensor};
@@ -30,6 +31,10 @@ impl StagedModel for StandIn {
 
     fn run_stage(&self, stage: usize, x: &Tensor) -> Result<Tensor> {
         standing_in(|| self.0.run_stage(stage, x))
+    }
+
+    fn run_stages(&self, stages: Range<usize>, x: &Tensor) -> Result<Tensor> {
+        standing_in(|| self.0.run_stages(stages, x))
     }
 
     fn logits(&self, exit: usize, x: &Tensor) -> Result<Tensor> {

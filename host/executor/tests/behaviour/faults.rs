@@ -205,7 +205,7 @@ fn a_batch_that_never_fits_fails_once_with_the_reason() {
     assert!(!error.is_fatal());
     assert_eq!(
         error.to_string(),
-        format!("gpu/v0: stage 0: the device is out of memory: {FULL}")
+        format!("gpu/v0: stages 0 to 3: the device is out of memory: {FULL}")
     );
     gpu.workspace.store(0, Ordering::Relaxed);
     probabilities(&mut executor, 0);
@@ -285,7 +285,7 @@ fn a_lost_gpu_takes_its_worker_down() {
     worker.run(job_of(0, 2)).unwrap();
     let error = finished().unwrap_err();
     assert!(error.is_fatal());
-    let message = format!("device lost: gpu/v0: stage 0: {GONE}");
+    let message = format!("device lost: gpu/v0: stages 0 to 3: {GONE}");
     assert_eq!(error.to_string(), message);
     let WorkerEvent::Down(down) = events.recv().unwrap() else {
         panic!("the worker continues");

@@ -1,5 +1,7 @@
 //! The network of a plan.
 
+use std::ops::Range;
+
 use candle_core::{Result, Tensor};
 
 use super::layers::{ClassHead, InvertedUnit};
@@ -7,8 +9,8 @@ use super::plan::{COLOURS, ImagePadding, InvertedPlan, TensorNaming};
 use crate::error::ModelError;
 use crate::networks::slices::in_shares;
 use crate::networks::spec::{BadHyperParameter, check_depth, check_range};
-use crate::networks::staged::{StagedModel, check_only_exit, no_stage};
-use crate::networks::stages::StageRange;
+use crate::networks::staged::{StagedModel, check_only_exit};
+use crate::networks::stages::{StageRange, joined};
 use crate::ops::flow::Flow;
 use crate::weights::mode::ComputeMode;
 use crate::weights::params::Params;
@@ -85,9 +87,11 @@ impl StagedModel for InvertedNetwork {
     }
 
     fn run_stage(&self, stage: usize, x: &Tensor) -> Result<Tensor> {
-        let Some(stage) = self.stages.get(stage) else {
-            return no_stage(stage, self.stages.len());
-        };
+        self.run_stages(stage..stage + 1, x)
+    }
+
+    fn run_stages(&self, stages: Range<usize>, x: &Tensor) -> Result<Tensor> {
+        let stage = joined(&self.stages, stages)?;
         let size = self.size;
         in_shares(x, stage.width, self.mode, |x| {
             let mut x = match stage.units.start {

@@ -1,5 +1,7 @@
 //! The network of a MobileNet.
 
+use std::ops::Range;
+
 use candle_core::{Result, Tensor};
 use switchyard_kernels::{Activation, Window2d};
 
@@ -11,8 +13,8 @@ use crate::networks::slices::in_shares;
 use crate::networks::spec::{
     BadHyperParameter, Spec, check_depth, check_exits, check_group, check_size,
 };
-use crate::networks::staged::{StagedModel, no_exit, no_stage};
-use crate::networks::stages::{StageRange, stage_ranges};
+use crate::networks::staged::{StagedModel, no_exit};
+use crate::networks::stages::{StageRange, joined, stage_ranges};
 use crate::ops::flow::Flow;
 use crate::ops::layers::{Conv2d, DepthwiseConv2d, Linear};
 use crate::weights::mode::ComputeMode;
@@ -131,9 +133,11 @@ impl StagedModel for MobileNet {
     }
 
     fn run_stage(&self, stage: usize, x: &Tensor) -> Result<Tensor> {
-        let Some(range) = self.stages.get(stage) else {
-            return no_stage(stage, self.stages.len());
-        };
+        self.run_stages(stage..stage + 1, x)
+    }
+
+    fn run_stages(&self, stages: Range<usize>, x: &Tensor) -> Result<Tensor> {
+        let range = joined(&self.stages, stages)?;
         in_shares(x, range.width, self.mode, |x| {
             let mut x = if range.units.start == 0 {
                 let image = logmel::of_input(x, self.spec.samples)?.unsqueeze(3)?;

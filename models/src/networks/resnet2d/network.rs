@@ -1,5 +1,7 @@
 //! The network of residual blocks.
 
+use std::ops::Range;
+
 use candle_core::{Result, Tensor};
 use switchyard_kernels::{Activation, Window2d};
 
@@ -11,8 +13,8 @@ use crate::networks::slices::in_shares;
 use crate::networks::spec::{
     BadHyperParameter, Spec, check_depth, check_exits, check_group, check_range, check_size,
 };
-use crate::networks::staged::{StagedModel, no_exit, no_stage};
-use crate::networks::stages::{StageRange, stage_ranges};
+use crate::networks::staged::{StagedModel, no_exit};
+use crate::networks::stages::{StageRange, joined, stage_ranges};
 use crate::ops::flow::Flow;
 use crate::ops::layers::{Conv2d, Linear};
 use crate::weights::mode::ComputeMode;
@@ -148,9 +150,11 @@ impl StagedModel for ResNet2d {
     }
 
     fn run_stage(&self, stage: usize, x: &Tensor) -> Result<Tensor> {
-        let Some(stage) = self.stages.get(stage) else {
-            return no_stage(stage, self.stages.len());
-        };
+        self.run_stages(stage..stage + 1, x)
+    }
+
+    fn run_stages(&self, stages: Range<usize>, x: &Tensor) -> Result<Tensor> {
+        let stage = joined(&self.stages, stages)?;
         in_shares(x, stage.width, self.mode, |x| {
             let mut x = match stage.units.start {
                 0 => self.begin(x)?,
