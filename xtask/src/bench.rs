@@ -101,7 +101,9 @@ pub(crate) fn run(workspace: &Workspace, args: &BenchArgs) -> Result<()> {
             bail!("{}: `{typed}`", output.status);
         }
         if !args.dry_run && page.has(bench) {
-            page.put(bench, &typed, &printed)?;
+            // Files in the page are named as from the root.
+            let root = format!("{}/", workspace.root.display());
+            page.put(bench, &typed.replace(&root, ""), &printed)?;
             page.save()?;
         }
     }
