@@ -100,9 +100,8 @@ impl AppInfo {
                     TEXT_BYTES_MAX + 4,
                     TEXT_BYTES_MAX + FIELD_HEAD_BYTES,
                 ),
-                // Four characters for three bytes, and a `/` may be escaped.
                 (None, BytesContent::Image { bytes_max }) => (
-                    bytes_max.checked_mul(2)?.checked_add(NUMBER_BYTES_MAX)?,
+                    base64_bytes_max(bytes_max)?.checked_add(NUMBER_BYTES_MAX)?,
                     bytes_max.checked_add(4)?,
                     bytes_max.checked_add(FIELD_HEAD_BYTES)?,
                 ),
@@ -113,6 +112,20 @@ impl AppInfo {
         }
         Some(sizes)
     }
+
+    /// Size of the longest image in JSON; 0 without images.
+    pub(crate) fn image_json_bytes_max(&self) -> usize {
+        let images = self.inputs.iter().map(|input| match input.content {
+            BytesContent::Text => 0,
+            BytesContent::Image { bytes_max } => base64_bytes_max(bytes_max).unwrap_or(usize::MAX),
+        });
+        images.max().unwrap_or_default()
+    }
+}
+
+/// Most bytes of an image in JSON: four characters for three bytes, and a `/` may be escaped.
+fn base64_bytes_max(image_bytes: usize) -> Option<usize> {
+    image_bytes.checked_mul(2)
 }
 
 /// Name, datatype and shape of one input or output.

@@ -62,7 +62,7 @@ pub fn decode(target: DecodeTarget<'_>, body: &Bytes) -> Result<DecodedRequest, 
             (json, Some(blobs))
         }
     };
-    let mut request = json::parse(json)?;
+    let mut request = json::parse(json, target.app.image_json_bytes_max())?;
     let parameters = request.parameters.unwrap_or_default();
     check_timeout(target.app, parameters.timeout)?;
     check_accuracy(target.app, target.variant, parameters.min_accuracy)?;

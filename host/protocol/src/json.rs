@@ -18,11 +18,11 @@ pub(crate) use self::cursor::has_special;
 use crate::error::ProtocolError;
 use request::JsonRequest;
 
-/// Parses the JSON part of a body.
+/// Parses the JSON part of a body, whose images in base64 have at most `image_bytes_max` bytes.
 ///
 /// # Errors
 /// The first fault, led by the field where it is.
-pub(crate) fn parse(json: &[u8]) -> Result<JsonRequest<'_>, ProtocolError> {
+pub(crate) fn parse(json: &[u8], image_bytes_max: usize) -> Result<JsonRequest<'_>, ProtocolError> {
     // serde also reads an array as a struct; the protocol does not.
     match json.iter().find(|byte| !byte.is_ascii_whitespace()) {
         Some(b'{') => {}
@@ -35,7 +35,8 @@ pub(crate) fn parse(json: &[u8]) -> Result<JsonRequest<'_>, ProtocolError> {
         return Ok(request);
     }
     // serde repeats a string that it did not expect in its message.
-    strings::check(json).map_err(|reason| ProtocolError::malformed("body", reason))?;
+    strings::check(json, image_bytes_max)
+        .map_err(|reason| ProtocolError::malformed("body", reason))?;
     serde_json::from_slice(json).map_err(|_| locate(json))
 }
 
@@ -73,7 +74,7 @@ mod tests {
     use crate::json::request::JsonData;
 
     fn refusal(json: &str) -> String {
-        match parse(json.as_bytes()) {
+        match parse(json.as_bytes(), 0) {
             Ok(_) => panic!("{json} was accepted"),
             Err(error) => error.to_string(),
         }
@@ -82,7 +83,7 @@ mod tests {
     #[test]
     fn data_after_its_datatype_is_decoded_at_once() {
         let json = br#"{"inputs":[{"name":"x","shape":[1,2],"datatype":"FP32","data":[1,2]}]}"#;
-        let request = parse(json).unwrap();
+        let request = parse(json, 0).unwrap();
         assert!(matches!(request.inputs.0[0].data, JsonData::Decoded(_)));
         assert!(matches!(request.inputs.0[0].name.0, Cow::Borrowed("x")));
     }
@@ -90,7 +91,7 @@ mod tests {
     #[test]
     fn data_before_its_datatype_is_kept_as_text() {
         let json = br#"{"inputs":[{"data":[[1],[2]],"name":"x","datatype":"FP32","shape":[2]}]}"#;
-        let request = parse(json).unwrap();
+        let request = parse(json, 0).unwrap();
         let JsonData::Raw(raw) = request.inputs.0[0].data else {
             panic!("decoded without its datatype");
         };
@@ -104,7 +105,7 @@ mod tests {
     #[test]
     fn a_whole_dimension_may_have_a_point() {
         let json = br#"{"inputs":[{"name":"x","shape":[1.0,3e0],"datatype":"FP32","data":[1]}]}"#;
-        let request = parse(json).unwrap();
+        let request = parse(json, 0).unwrap();
         assert_eq!(request.inputs.0[0].shape.as_slice(), [1, 3]);
     }
 
@@ -147,7 +148,7 @@ mod tests {
     #[test]
     fn the_length_of_an_id_is_bounded() {
         let id = |length: usize| format!(r#"{{"id":"{}","inputs":[]}}"#, "i".repeat(length));
-        assert!(parse(id(1_024).as_bytes()).is_ok());
+        assert!(parse(id(1_024).as_bytes(), 0).is_ok());
         let error = refusal(&id(1_025));
         assert!(
             error.starts_with("id: has 1025 bytes, the limit is 1024"),

@@ -1,5 +1,9 @@
+mod accuracy;
+mod contents;
+mod raw;
+
 use super::*;
-use crate::app::{BytesContent, OutputIndex, TensorSpec, VariantIndex};
+use crate::app::{OutputIndex, TensorSpec, VariantIndex};
 use crate::call::WantedOutput;
 use crate::datatype::Datatype;
 use crate::tensor::{Shape, Tensor, TensorData};
@@ -105,54 +109,6 @@ fn a_call_carries_every_field_of_the_request() {
         },
     ];
     assert_eq!(decoded.wanted.as_slice(), expected);
-}
-
-/// A request for an accuracy of at least `least`.
-fn asking(
-    app: &AppInfo,
-    variant: Option<VariantIndex>,
-    least: &str,
-) -> Result<DecodedRequest, String> {
-    let target = DecodeTarget {
-        app_index: AppIndex(0),
-        app,
-        variant,
-        framing: BodyFraming::Json,
-    };
-    let json = format!(
-        r#"{{"parameters":{{"min_accuracy":{least}}},"outputs":[{{"name":"scores"}}],
-            "inputs":[{{"name":"ecg","shape":[1,3],"datatype":"FP32","data":[1,2,3]}}]}}"#
-    );
-    decode(target, &Bytes::from(json)).map_err(|error| error.to_string())
-}
-
-#[test]
-fn an_accuracy_that_no_answer_has_is_refused() {
-    let app = one_input();
-    let asked = |variant, least| asking(&app, variant, least);
-    assert!(asked(None, "0.95").is_ok());
-    assert_eq!(
-        asked(None, "0.96").unwrap_err(),
-        "parameters.min_accuracy: 0.96, the highest accuracy of `heart` is 0.95"
-    );
-    assert_eq!(
-        asked(Some(VariantIndex(0)), "0.95").unwrap_err(),
-        "parameters.min_accuracy: 0.95, the highest accuracy of `cnn` is 0.9"
-    );
-}
-
-#[test]
-fn an_accuracy_is_refused_where_the_quality_is_unknown() {
-    let mut app = one_input();
-    app.variants.push("new".to_owned());
-    app.accuracies.push(None);
-    let asked = |variant, least| asking(&app, variant, least);
-    let refused = "parameters.min_accuracy: 0.2, but the quality of `new` is unknown: leave it \
-                   out, or state the quality in the card of the variant";
-    assert_eq!(asked(None, "0.2").unwrap_err(), refused);
-    assert_eq!(asked(Some(VariantIndex(1)), "0.2").unwrap_err(), refused);
-    assert!(asked(Some(VariantIndex(0)), "0.2").is_ok());
-    assert!(asked(None, "0").is_ok());
 }
 
 #[test]
@@ -377,93 +333,6 @@ fn wanted_outputs_are_checked() {
 }
 
 #[test]
-fn the_size_of_a_raw_body_gives_its_rows() {
-    let app = one_input();
-    let decoded = decode_as(&app, BodyFraming::Raw, &[0; 24]).unwrap();
-    assert_eq!(decoded.call.rows, 2);
-    assert!(decoded.wanted.iter().all(|output| output.binary));
-    assert_eq!(
-        decode_as(&app, BodyFraming::Raw, &[0; 26])
-            .unwrap_err()
-            .to_string(),
-        "body: expected 24 bytes for 6 elements of FP32, got 26"
-    );
-    assert_eq!(
-        decode_as(&app, BodyFraming::Raw, &[])
-            .unwrap_err()
-            .to_string(),
-        "body: expected 12 bytes for 3 elements of FP32, got 0"
-    );
-}
-
-#[test]
-fn a_raw_body_may_fill_one_variable_dimension() {
-    let variable = app(vec![spec("x", Datatype::F32, &[2, -1])]);
-    let decoded = decode_as(&variable, BodyFraming::Raw, &[0; 40]).unwrap();
-    assert_eq!(decoded.call.inputs[0].shape.as_slice(), [1, 2, 5]);
-
-    let twice = app(vec![spec("x", Datatype::F32, &[-1, -1])]);
-    let error = decode_as(&twice, BodyFraming::Raw, &[0; 40]).unwrap_err();
-    assert!(
-        error.to_string().contains("2 variable dimensions"),
-        "{error}"
-    );
-
-    let two_inputs = app(vec![
-        spec("a", Datatype::U8, &[]),
-        spec("b", Datatype::U8, &[]),
-    ]);
-    let error = decode_as(&two_inputs, BodyFraming::Raw, &[0]).unwrap_err();
-    assert_eq!(
-        error.to_string(),
-        "Inference-Header-Content-Length: 0 sends one raw input, but app \"heart\" has 2 inputs"
-    );
-}
-
-#[test]
-fn a_raw_bytes_body_is_one_element() {
-    let text = app(vec![spec("text", Datatype::Bytes, &[1])]);
-    let decoded = decode_as(&text, BodyFraming::Raw, b"hello").unwrap();
-    assert_eq!(
-        decoded.call.inputs[0].data,
-        TensorData::Bytes(vec![b"hello".to_vec()])
-    );
-    let pair = app(vec![spec("text", Datatype::Bytes, &[2])]);
-    let error = decode_as(&pair, BodyFraming::Raw, b"hello").unwrap_err();
-    assert_eq!(
-        error.to_string(),
-        "body: a raw BYTES body is one element, [1, 2] has 2"
-    );
-}
-
-#[test]
-fn a_text_is_utf8_and_not_too_long() {
-    let app = app(vec![spec("text", Datatype::Bytes, &[1])]);
-    let json = |text: &str| {
-        let inputs =
-            format!(r#"[{{"name":"text","shape":[1,1],"datatype":"BYTES","data":["{text}"]}}]"#);
-        decode_json(&app, &inputs)
-    };
-    let decoded = json("Gr\u{fc}ezi").unwrap();
-    assert_eq!(
-        decoded.call.inputs[0].data,
-        TensorData::Bytes(vec!["Gr\u{fc}ezi".into()])
-    );
-    assert_eq!(
-        json(&"a".repeat(65_537)).unwrap_err().to_string(),
-        "inputs[0].data: element 0: the text has 65537 bytes, the limit is 65536"
-    );
-    let error = decode_as(&app, BodyFraming::Raw, b"caf\xe9").unwrap_err();
-    assert_eq!(error.status(), 400);
-    assert!(
-        error
-            .to_string()
-            .starts_with("body: element 0: not UTF-8: "),
-        "{error}"
-    );
-}
-
-#[test]
 fn a_timeout_beyond_the_limit_is_refused() {
     let with = |timeout: &str| {
         let json = format!(
@@ -514,36 +383,4 @@ fn binary_numbers_that_are_not_finite_are_refused() {
         assert!(decode_blobs(&missing_values, json, &blob).is_ok());
         assert!(decode_as(&missing_values, BodyFraming::Raw, &blob).is_ok());
     }
-}
-
-#[test]
-fn an_image_is_bytes_and_base64_in_json() {
-    let mut input = spec("photo", Datatype::Bytes, &[1]);
-    input.content = BytesContent::Image { bytes_max: 6 };
-    let app = app(vec![input]);
-    let json = |data: &str| {
-        let inputs = format!(
-            r#"[{{"name":"photo","shape":[2,1],"datatype":"BYTES","data":["AAE=","{data}"]}}]"#
-        );
-        decode_json(&app, &inputs)
-    };
-    let decoded = json("\\/9j\\/").unwrap();
-    assert_eq!(
-        decoded.call.inputs[0].data,
-        TensorData::Bytes(vec![vec![0, 1], vec![0xff, 0xd8, 0xff]])
-    );
-    let error = json("caf\u{e9}").unwrap_err().to_string();
-    assert!(
-        error.starts_with("inputs[0].data: element 1: an image in JSON is base64 with padding: "),
-        "{error}"
-    );
-    assert_eq!(
-        json("AAAAAAAAAAAA").unwrap_err().to_string(),
-        "inputs[0].data: element 1: the image has 9 bytes, the limit is 6"
-    );
-    let raw = decode_as(&app, BodyFraming::Raw, b"\xff\xd8\xff").unwrap();
-    assert_eq!(
-        raw.call.inputs[0].data,
-        TensorData::Bytes(vec![vec![0xff, 0xd8, 0xff]])
-    );
 }
