@@ -1,8 +1,8 @@
 //! Answers of rows as the output tensors that an app's card names.
 
 use smallvec::smallvec;
-use switchyard_models::RawTensor;
 use switchyard_models::card::{Datatype, Task, TensorCard};
+use switchyard_models::{RawData, RawTensor};
 use thiserror::Error;
 
 use super::raw;
@@ -126,10 +126,14 @@ impl Layout {
         Ok(outputs)
     }
 
-    /// A graph's output, of the same name, or the only one.
+    /// A graph's output, of the same name, or the only one. Of rows that a variant answered with numbers,
+    /// these numbers.
     fn joined(&self, source: &OutputSource, rows: &[RowAnswer]) -> Result<Tensor, String> {
         let name = &source.name;
         let parts = rows.iter().map(|row| {
+            if source.kind == Kind::Answer && row.tensors.is_empty() {
+                return source.row_of(row);
+            }
             let only = match (self.outputs.len(), row.tensors.as_slice()) {
                 (1, [only]) => Some(only),
                 _ => None,
@@ -138,7 +142,7 @@ impl Layout {
             let found = named.or(only).map(|(_, tensor)| tensor.clone());
             found.ok_or_else(|| format!("the variant made no output `{name}`"))
         });
-        let parts: Vec<RawTensor> = parts.collect::<Result<_, _>>()?;
+        let parts: Vec<RawTensor> = parts.collect::<Result<_, String>>()?;
         let joined = RawTensor::join_rows(parts).ok_or_else(|| {
             format!(
                 "output `{name}` has different shapes for the rows of this request: send each row \
@@ -152,6 +156,22 @@ impl Layout {
 // === impl OutputSource ===
 
 impl OutputSource {
+    /// The numbers of an answer as a tensor of one row.
+    fn row_of(&self, row: &RowAnswer) -> Result<RawTensor, String> {
+        self.check(row)?;
+        let mut shape = vec![1];
+        shape.extend_from_slice(&self.row_shape);
+        let bytes = row
+            .probabilities
+            .iter()
+            .flat_map(|number| number.to_le_bytes());
+        Ok(RawTensor {
+            datatype: Datatype::Fp32,
+            shape,
+            data: RawData::Numbers(bytes.collect::<Vec<u8>>().into()),
+        })
+    }
+
     /// Refuses an answer of another width than the card's.
     fn check(&self, row: &RowAnswer) -> Result<(), String> {
         let (found, shape) = (row.probabilities.len(), &self.row_shape);
@@ -194,10 +214,8 @@ fn label(output: &str, row: &RowAnswer) -> Result<i64, String> {
 
 #[cfg(test)]
 mod tests {
-    use switchyard_core::time::Micros;
-    use switchyard_models::RawData;
-
     use super::*;
+    use switchyard_core::time::Micros;
 
     fn card(name: &str, datatype: Datatype, shape: &[usize]) -> TensorCard {
         TensorCard::fixed(name, datatype, shape)
@@ -288,6 +306,30 @@ mod tests {
         let tensors = layout.tensors(&[row(&[7.25]), row(&[-3.5])]).unwrap();
         assert_eq!(tensors[0].tensor.shape.as_slice(), [2, 1]);
         assert_eq!(tensors[0].tensor.data, TensorData::F32(vec![7.25, -3.5]));
+    }
+
+    /// A far worker answers with tensors where a worker of this machine has numbers.
+    #[test]
+    fn rows_of_workers_that_answer_in_two_ways_are_joined() {
+        let cards = [card("relevance", Datatype::Fp32, &[1])];
+        let layout = Layout::try_new("rerank", Task::Score, &cards).unwrap();
+        let made = RawTensor {
+            datatype: Datatype::Fp32,
+            shape: vec![1, 1],
+            data: RawData::Numbers(7.25_f32.to_le_bytes().to_vec().into()),
+        };
+        let far = RowAnswer {
+            tensors: vec![("relevance".into(), made)],
+            ..row(&[])
+        };
+        let tensors = layout.tensors(&[row(&[-3.5]), far.clone()]).unwrap();
+        assert_eq!(tensors[0].tensor.shape.as_slice(), [2, 1]);
+        let TensorData::Wire(wire) = &tensors[0].tensor.data else {
+            panic!("copied");
+        };
+        assert_eq!(wire.decode().unwrap(), TensorData::F32(vec![-3.5, 7.25]));
+        let refused = layout.tensors(&[far, row(&[])]).unwrap_err();
+        assert!(refused.contains("made 0 numbers"), "{refused}");
     }
 
     #[test]
