@@ -147,22 +147,18 @@ where
             };
             let size = received.size_with(&chunk);
             if share.lacks(size) {
-                self.connection.begin_body();
-                let grown = self.memory.grow(share, size).await;
-                self.connection.end_body();
-                grown?;
+                let _reading = self.connection.reading();
+                self.memory.grow(share, size).await?;
             }
             received.push(chunk);
             if self.body.is_end_stream() {
                 return Ok(received.into_bytes());
             }
         }
-        let connection = self.connection;
-        connection.begin_body();
+        let _reading = self.connection.reading();
         // Boxed: it takes no room in the futures of small bodies.
-        let read = Box::pin(self.read_on(limit, share, &mut received)).await;
-        connection.end_body();
-        read.map(|()| received.into_bytes())
+        Box::pin(self.read_on(limit, share, &mut received)).await?;
+        Ok(received.into_bytes())
     }
 
     /// Reads the chunks that are still to come.
@@ -295,6 +291,7 @@ mod tests {
     use std::convert::Infallible;
     use std::task::Context;
 
+    use crate::ingress::connection_state::Phase;
     use crate::sockets::Peer;
 
     /// Chunks of unannounced total length, as chunked transfer sends them.
@@ -340,6 +337,29 @@ mod tests {
             read_chunks(&[b"abc", b"def", b"g"]).await.unwrap_err(),
             "body: the body has more than 6 bytes, the limit is 6 bytes"
         );
+    }
+
+    /// A client of HTTP/2 cancels one call and goes on with others.
+    #[tokio::test]
+    async fn a_body_that_waits_for_memory_ends_with_its_call() {
+        let memory = RequestMemory::new(1 << 20);
+        let mut others = MemoryShare::of_many();
+        memory.grow(&mut others, 1 << 20).await.unwrap();
+        let connection = ConnectionState::new(Peer::User(None), true);
+        let reader = BodyReader {
+            body: &mut ChunkedBody([&b"abc"[..]].into()),
+            connection: &connection,
+            limits: Arc::new(Limits::default()),
+            memory: &memory,
+        };
+        let limit = BodyLimit {
+            bytes: 6,
+            scope: "",
+        };
+        let mut share = MemoryShare::of(&connection);
+        let cancelled = timeout(Duration::from_millis(10), reader.read(limit, &mut share)).await;
+        assert!(cancelled.is_err(), "it waits for memory");
+        assert_eq!(connection.progress().phase, Phase::Idle);
     }
 
     #[tokio::test]

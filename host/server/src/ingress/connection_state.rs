@@ -76,6 +76,10 @@ pub(super) struct Progress {
 #[derive(Debug)]
 pub(super) struct Exchanging(Arc<ConnectionState>);
 
+/// A body that is read, until it is dropped: complete, or given up.
+#[derive(Debug)]
+pub(super) struct Reading<'a>(&'a ConnectionState);
+
 /// Counts one thing of a connection until it is dropped.
 #[derive(Debug)]
 pub(super) struct Counted {
@@ -144,15 +148,10 @@ impl ConnectionState {
         }
     }
 
-    /// A body is read from here on.
-    pub(super) fn begin_body(&self) {
+    /// A body is read from here on, which the client of HTTP/2 may cancel at any time.
+    pub(super) fn reading(&self) -> Reading<'_> {
         self.bodies.fetch_add(1, Ordering::Relaxed);
-    }
-
-    /// It is complete, or given up.
-    pub(super) fn end_body(&self) {
-        self.next_byte_begins_a_head();
-        self.bodies.fetch_sub(1, Ordering::Relaxed);
+        Reading(self)
     }
 
     /// The message of an exchange begins to arrive.
@@ -264,6 +263,15 @@ impl ConnectionState {
 impl Drop for Exchanging {
     fn drop(&mut self) {
         self.0.end_exchange();
+    }
+}
+
+// === impl Reading ===
+
+impl Drop for Reading<'_> {
+    fn drop(&mut self) {
+        self.0.next_byte_begins_a_head();
+        self.0.bodies.fetch_sub(1, Ordering::Relaxed);
     }
 }
 

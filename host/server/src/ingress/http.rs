@@ -210,7 +210,7 @@ async fn repository_body<B: Backend>(
     exchange: &Exchange<'_, B>,
     asked: Asked<'_>,
 ) -> Result<Bytes, ProtocolError> {
-    let mut share = MemoryShare::default();
+    let mut share = MemoryShare::of(asked.connection);
     let reader = reader(exchange, asked.body, asked.connection);
     reader.read(REPOSITORY_BODY, &mut share).await
 }

@@ -38,7 +38,7 @@ pub(super) async fn infer<B: Backend>(
     let under_way = turnstiles.enter();
     let limit = bodies.limit(format.framing);
     // Held until the answer is written: tensors may stay in the body.
-    let mut share = MemoryShare::default();
+    let mut share = MemoryShare::of(body.connection);
     let body = body.read(limit, &mut share).await?;
     let mut waited = under_way.request().await;
     let large =

@@ -15,6 +15,8 @@ use tokio::runtime::Handle;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::timeout;
 
+use super::connection_state::ConnectionState;
+
 /// Bytes of a request that count as memory of its connection: a usual request takes no share, and
 /// no lock. 4,096 connections of this size have 64 MiB.
 const FREE_BYTES: usize = 16 << 10;
@@ -190,6 +192,14 @@ impl MemoryShare {
         }
     }
 
+    /// The share of a request of this connection.
+    pub(super) fn of(connection: &ConnectionState) -> Self {
+        Self {
+            blocks: None,
+            counts_all: connection.is_multiplexed(),
+        }
+    }
+
     /// The share of one of many requests of a connection.
     pub(super) fn of_many() -> Self {
         Self {
@@ -213,6 +223,7 @@ impl MemoryShare {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::sockets::Peer;
 
     #[tokio::test]
     async fn requests_share_the_memory_and_give_it_back() {
@@ -244,7 +255,8 @@ mod tests {
     #[tokio::test]
     async fn small_requests_of_a_connection_with_many_count() {
         let memory = RequestMemory::new(1 << 20);
-        let mut small = MemoryShare::of_many();
+        let connection = ConnectionState::new(Peer::User(None), true);
+        let mut small = MemoryShare::of(&connection);
         memory.grow(&mut small, 100).await.unwrap();
         assert_eq!(memory.blocks.available_permits(), 1023);
         small.shrink(0);

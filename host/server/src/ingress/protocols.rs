@@ -46,7 +46,7 @@ pub(super) struct Protocols<B> {
     http2: http2::Builder<TokioExecutor>,
     grpc: http2::Builder<TokioExecutor>,
     pub(super) tls: Option<Arc<Tls>>,
-    handshake_timeout: Duration,
+    head_timeout: Duration,
     first_byte_timeout: Duration,
 }
 
@@ -76,7 +76,7 @@ impl<B: Backend> Protocols<B> {
             http2,
             grpc,
             tls,
-            handshake_timeout: limits.head_timeout,
+            head_timeout: limits.head_timeout,
             first_byte_timeout: limits.header_read_timeout,
         }
     }
@@ -124,7 +124,7 @@ impl<B: Backend> Protocols<B> {
         };
         tokio::select! {
             biased;
-            seen = timeout(self.first_byte_timeout, begins_http2(plain)) => seen.ok().flatten(),
+            seen = timeout(self.first_byte_timeout, begins_http2(plain, self.head_timeout)) => seen.ok().flatten(),
             () = state.asked_to_end() => None,
         }
     }
@@ -184,7 +184,7 @@ impl<B: Backend> Protocols<B> {
             Some(tls) => {
                 let handshake = Box::pin(handshake(tls, stream));
                 let opened = tokio::select! {
-                    opened = timeout(self.handshake_timeout, handshake) => opened,
+                    opened = timeout(self.head_timeout, handshake) => opened,
                     () = state.asked_to_end() => return None,
                 };
                 opened.ok().flatten()?
