@@ -20,12 +20,15 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use arc_swap::ArcSwap;
-use axum::extract::{DefaultBodyLimit, Extension, Path, Request, State};
+use axum::extract::rejection::JsonRejection;
+use axum::extract::{DefaultBodyLimit, Extension, FromRequestParts, Path, Request, State};
+use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::middleware::{self, Next};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{MethodRouter, get, post};
 use axum::{Json, Router};
+use serde::de::DeserializeOwned;
 use switchyard_core::decision::Decision;
 use switchyard_core::ids::RequestId;
 use tokio::sync::oneshot;
@@ -82,6 +85,9 @@ pub struct AdminPool {
     /// The place of its shadow.
     pub shadow: ShadowSlot,
 }
+
+/// The variable parts of a path. A wrong one is answered as other errors are.
+struct OfPath<T>(T);
 
 // === impl Admin ===
 
@@ -229,6 +235,19 @@ impl Admin {
     }
 }
 
+// === impl OfPath ===
+
+impl<S: Send + Sync, T: DeserializeOwned + Send> FromRequestParts<S> for OfPath<T> {
+    type Rejection = Response;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Response> {
+        match Path::from_request_parts(parts, state).await {
+            Ok(Path(path)) => Ok(Self(path)),
+            Err(refused) => Err(error(refused.status(), &refused.body_text())),
+        }
+    }
+}
+
 /// Off the async threads: the alternatives of a large window take some time.
 async fn explained(pool: &AdminPool, found: Arc<Decision>, request: Option<RequestId>) -> Response {
     let catalog = Arc::clone(pool.pool.catalog());
@@ -363,7 +382,7 @@ async fn numbers(State(admin): State<Arc<Admin>>) -> Response {
 }
 
 /// A window of the first pool, which is the only pool in most configurations.
-async fn window(State(admin): State<Arc<Admin>>, Path(id): Path<u64>) -> Response {
+async fn window(State(admin): State<Arc<Admin>>, OfPath(id): OfPath<u64>) -> Response {
     match admin.pools.load_full().first() {
         Some(pool) => admin.decision_of(pool, id).await,
         None => error(StatusCode::NOT_FOUND, "there are no pools"),
@@ -372,7 +391,7 @@ async fn window(State(admin): State<Arc<Admin>>, Path(id): Path<u64>) -> Respons
 
 async fn pool_window(
     State(admin): State<Arc<Admin>>,
-    Path((name, id)): Path<(String, u64)>,
+    OfPath((name, id)): OfPath<(String, u64)>,
 ) -> Response {
     let pools = admin.pools.load_full();
     match pools.iter().find(|pool| pool.pool.name() == name) {
@@ -383,7 +402,7 @@ async fn pool_window(
 
 async fn pool_request(
     State(admin): State<Arc<Admin>>,
-    Path((name, id)): Path<(String, u64)>,
+    OfPath((name, id)): OfPath<(String, u64)>,
 ) -> Response {
     let pools = admin.pools.load_full();
     match pools.iter().find(|pool| pool.pool.name() == name) {
@@ -394,18 +413,32 @@ async fn pool_request(
 
 async fn order(
     State(admin): State<Arc<Admin>>,
-    Path((name, verb)): Path<(String, Verb)>,
+    OfPath((name, verb)): OfPath<(String, Verb)>,
     headers: HeaderMap,
-    Json(order): Json<PolicyOrder>,
+    order: Result<Json<PolicyOrder>, JsonRejection>,
 ) -> Response {
     let by = match admin.operators.orderer(&headers) {
         Ok(by) => by,
         Err(refused) => return not_allowed(&refused),
     };
+    let Json(order) = match order {
+        Ok(order) => order,
+        Err(refused) => return error(refused.status(), &refused.body_text()),
+    };
     let serving = admin.pools.load_full();
     let Some(pool) = serving.iter().find(|pool| pool.pool.name() == name) else {
         return error(StatusCode::NOT_FOUND, "no such pool");
     };
+    if verb != Verb::Shadow
+        && let Some(other) = follower(&serving, pool)
+    {
+        let text = format!(
+            "pool `{other}` follows {} too, and an order would change both: give one of them another \
+             `policy` in its [[pool]], such as a copy of the file",
+            pool.policies.status().file,
+        );
+        return error(StatusCode::CONFLICT, &text);
+    }
     if verb == Verb::Shadow {
         let (slot, policies) = (pool.shadow.clone(), pool.policies.clone());
         let (status, body) = orders::shadow(&name, slot, &policies, &order, &by).await;
@@ -421,6 +454,16 @@ async fn order(
     let now_us = admin.clock.now().0;
     let (status, body) = orders::carry_out(&name, pool.policies.clone(), order, now_us).await;
     (status, Json(body)).into_response()
+}
+
+/// Another pool that follows the same file as this one.
+fn follower<'a>(serving: &'a [AdminPool], pool: &AdminPool) -> Option<&'a str> {
+    let file = pool.policies.status().file;
+    let mut others = serving
+        .iter()
+        .filter(|other| other.pool.name() != pool.pool.name());
+    let follower = others.find(|other| other.policies.status().file == file);
+    follower.map(|other| other.pool.name())
 }
 
 fn error(status: StatusCode, text: &str) -> Response {

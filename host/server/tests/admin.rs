@@ -187,27 +187,36 @@ async fn the_right_token_helps_no_foreign_host_and_no_web_page() {
 async fn a_token_that_reads_does_not_order() {
     let (_folder, address) = open_port("server", None).await;
     let client = client("ca.pem", None);
-    let order = |token: &str| {
-        let (client, headers) = (&client, bearer(token));
-        let headers = format!("{headers}Content-Type: application/json\r\nContent-Length: 2\r\n");
+    let order = |token: &str, body: &'static str| {
+        let (client, headers, length) = (&client, bearer(token), body.len());
+        let headers =
+            format!("{headers}Content-Type: application/json\r\nContent-Length: {length}\r\n");
         async move {
             let request = "POST /admin/v1/pools/main/policy/rollback";
             let stream = TcpStream::connect(address).await.unwrap();
             let name = ServerName::try_from("localhost").unwrap();
             let mut stream = client.connect(name, stream).await.unwrap();
-            let text = format!("{request} HTTP/1.1\r\n{headers}\r\n{{}}");
+            let text = format!("{request} HTTP/1.1\r\n{headers}\r\n{body}");
             stream.write_all(text.as_bytes()).await.unwrap();
             let mut text = String::new();
             stream.read_to_string(&mut text).await.unwrap();
             text
         }
     };
-    let refused = order(READS).await;
+    let refused = order(READS, "{}").await;
     assert!(refused.starts_with("HTTP/1.1 403 "), "{refused}");
     assert!(refused.contains("may only read"), "{refused}");
-    let allowed = order(ORDERS).await;
+    let allowed = order(ORDERS, "{}").await;
     assert!(allowed.starts_with("HTTP/1.1 404 "), "{allowed}");
     assert!(allowed.contains("no such pool"), "{allowed}");
+    // A body that is no order tells nothing to a client that may not order.
+    for (body, status) in [("{", 400), (r#"{"polcy": "x"}"#, 422)] {
+        let unknown = order("token-of-nobody-at-all", body).await;
+        assert!(unknown.starts_with("HTTP/1.1 401 "), "{unknown}");
+        let wrong = order(ORDERS, body).await;
+        assert!(wrong.starts_with(&format!("HTTP/1.1 {status} ")), "{wrong}");
+        assert!(wrong.contains(r#"{"error":""#), "{wrong}");
+    }
 }
 
 #[tokio::test]

@@ -192,8 +192,12 @@ impl CtlArgs {
         client: &AdminClient,
         text: fn(&[&PoolReport]) -> String,
     ) -> Result<(), Failure> {
-        let status = client.status()?;
+        let mut status = client.status()?;
         if self.json {
+            if let Some(name) = &self.pool {
+                self.pool(&status.pools)?;
+                status.pools.retain(|pool| pool.driver.pool == *name);
+            }
             return print::json(&status);
         }
         let pools: Vec<&PoolReport> = match &self.pool {

@@ -260,6 +260,23 @@ async fn an_operator_begins_a_shadow_promotes_it_and_ends_it() {
     load.stop().await;
 }
 
+/// A promotion installs the version that was compared, or none.
+#[test]
+fn a_shadow_with_other_settings_is_not_promoted() {
+    let (_folder, setup) = operators();
+    let shadow = "[pool.shadow]\npolicy = \"next\"\nsettings = { policy = \"all-final\" }\n";
+    let server = Process::serve(&setup.lines(shadow));
+    server.wait_for_line("policy switched");
+    put(&server.policy(), "next", &policy("stability"), None);
+    server.wait_for_line("shadow loaded");
+    let other = refused(&ctl(&server, TOKEN, &["promote"]));
+    assert!(other.contains("a promotion would install"), "{other}");
+    let settings = server.policy().with_file_name("next.toml");
+    fs::write(settings, "policy = \"all-final\"\n").unwrap();
+    let promoted = said(&ctl(&server, TOKEN, &["promote"]));
+    assert!(promoted.contains("swapped: "), "{promoted}");
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn settings_of_a_canary_out_of_range_are_refused() {
     let (_folder, setup) = operators();

@@ -13,6 +13,7 @@ use super::binary::{Process, switchyard};
 use super::fixture::policy;
 use super::load::Load;
 use super::test_bed::Setup;
+use crate::text_zoo::{Answers, write_app};
 
 pub(super) const TOKEN: &str = "5f0c2b9a7e1d4c38";
 
@@ -117,6 +118,36 @@ fn an_order_names_a_policy_of_the_program_and_the_name_of_the_pools_file_stays_t
     let same = said(&ctl(&server, TOKEN, &["swap", slot]));
     let note = format!("{slot}.wasm has stability: orders write the version that serves");
     assert!(same.contains(&note), "{same}");
+}
+
+#[test]
+fn an_order_for_a_policy_that_two_pools_follow_is_refused() {
+    let (folder, setup) = operators();
+    let zoo = folder.path().join("moods");
+    write_app(&zoo, "mood", Answers::Classes, &["small"]);
+    let second = format!(
+        "[[app]]\nname = \"mood\"\nzoo = \"{}\"\n[[worker]]\nname = \"c\"\n[[pool]]\nname = \"second\"\n\
+         apps = [\"mood\"]\nworkers = [\"c\"]\npolicy = \"active\"\n",
+        zoo.display()
+    );
+    let server = Process::serve(&setup.lines(&second));
+    server.wait_for_line("policy switched");
+    let both = refused(&ctl(
+        &server,
+        TOKEN,
+        &["swap", "stability", "--pool", "main"],
+    ));
+    assert!(both.contains("pool `second` follows"), "{both}");
+    assert_eq!(fs::read(server.policy()).unwrap(), policy("fcfs"));
+    let one = said(&ctl(
+        &server,
+        TOKEN,
+        &["status", "--json", "--pool", "second"],
+    ));
+    let one: Value = serde_json::from_str(&one).unwrap();
+    assert_eq!(one["pools"].as_array().unwrap().len(), 1, "{one}");
+    let none = ctl(&server, TOKEN, &["status", "--json", "--pool", "third"]);
+    assert_eq!(none.status.code(), Some(2), "{none:?}");
 }
 
 #[test]

@@ -89,7 +89,12 @@ impl PolicyOrder {
             (Verb::Rollback, None, Some(digits)) => Ok(SwapTarget::Version(digits.clone())),
             (Verb::Promote, None, None) => match shadow {
                 _ if policies.runs_canary() => Ok(SwapTarget::Candidate),
-                Some(shadow) => Ok(SwapTarget::File(PathBuf::from(&shadow.file))),
+                Some(ShadowStatus {
+                    hash: Some(hash),
+                    file,
+                    ..
+                }) => Ok(SwapTarget::Compared(PathBuf::from(file), hash.clone())),
+                Some(shadow) => Err(format!("the shadow of {} is not loaded", shadow.file)),
                 None => refused(
                     "the pool has neither a canary nor a shadow: orders `canary` and `shadow` begin one",
                 ),
@@ -151,7 +156,7 @@ pub(super) async fn shadow(
     }
     tracing::info!(pool, by, ?file, "ordered: shadow");
     let changed = spawn_blocking(move || match file {
-        Some(file) => slot.start(file, toml::Table::new()).map(|()| slot.status()),
+        Some(file) => slot.start_candidate(file).map(|()| slot.status()),
         None => {
             slot.end();
             Ok(None)
@@ -182,6 +187,7 @@ pub(super) async fn carry_out(
 ) -> (StatusCode, Value) {
     let SwapOrder { to, expect, by } = &order;
     tracing::info!(pool, by, ?to, ?expect, "ordered");
+    let by = by.clone();
     let ordered = policies.clone();
     let carried_out = tokio::spawn(async move { ordered.order(order).await });
     match timeout(PATIENCE, carried_out).await {
@@ -200,7 +206,7 @@ pub(super) async fn carry_out(
         ),
         Err(_) => (
             StatusCode::ACCEPTED,
-            json!({ "state": "loading", "ordered_at_us": now_us }),
+            json!({ "state": "loading", "ordered_at_us": now_us, "by": by }),
         ),
     }
 }
@@ -210,7 +216,9 @@ fn status_of(refused: &SwapError) -> StatusCode {
         SwapError::Load(error) if error.is_not_found() => StatusCode::NOT_FOUND,
         SwapError::Load(_) => StatusCode::UNPROCESSABLE_ENTITY,
         SwapError::NoVersion(_) | SwapError::NoCanary => StatusCode::NOT_FOUND,
-        SwapError::Conflict { .. } | SwapError::NoPolicy => StatusCode::CONFLICT,
+        SwapError::Conflict { .. } | SwapError::NotCompared { .. } | SwapError::NoPolicy => {
+            StatusCode::CONFLICT
+        }
         SwapError::NotWritten(_) => StatusCode::INTERNAL_SERVER_ERROR,
         SwapError::Stopped | SwapError::NotActive(_) => StatusCode::SERVICE_UNAVAILABLE,
     }

@@ -51,6 +51,20 @@ pub enum SwapError {
         "the pool has no policy that a candidate could be compared with: swap to the candidate"
     )]
     NoPolicy,
+    /// A promotion would install another version than the shadow's.
+    #[error(
+        "the shadow compares version {compared} of {}, a promotion would install {found}: its file or the \
+         settings are others; settings of [pool.shadow] belong into the file's .toml, or order `swap`",
+        file.display()
+    )]
+    NotCompared {
+        /// The candidate.
+        file: PathBuf,
+        /// The first digits of the hash of the shadow's version.
+        compared: String,
+        /// Those of the version that would serve.
+        found: String,
+    },
     /// No canary runs.
     #[error("no canary runs in the pool")]
     NoCanary,
@@ -84,6 +98,8 @@ pub struct SwapOrder {
 pub enum SwapTarget {
     /// The component in this file, with its settings and artifacts.
     File(PathBuf),
+    /// The same, if it is the version of this hash, with which a shadow was compared.
+    Compared(PathBuf, String),
     /// The version that served before; while a canary runs the one that serves with it.
     Previous,
     /// The version whose hash begins with these digits.
@@ -99,6 +115,18 @@ pub(super) enum Request {
     File(PolicyFileEvent),
     Order(SwapOrder, SwapReply),
     Stop,
+}
+
+// === impl SwapTarget ===
+
+impl SwapTarget {
+    /// The component that it names.
+    pub(super) fn file(&self) -> Option<&Path> {
+        match self {
+            Self::File(file) | Self::Compared(file, _) => Some(file),
+            _ => None,
+        }
+    }
 }
 
 // === impl SwapOrder ===

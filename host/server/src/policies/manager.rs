@@ -253,6 +253,10 @@ impl Manager {
         let by = order.by.as_str();
         let swap = match &order.to {
             SwapTarget::File(file) => self.swap_file(file, by),
+            SwapTarget::Compared(file, compared) => {
+                self.check_compared(file, compared)?;
+                self.swap_file(file, by)
+            }
             SwapTarget::Previous if self.canary.is_some() => {
                 return self.end_canary(Verdict::RollBack(Why::Ordered), by);
             }
@@ -261,10 +265,24 @@ impl Manager {
             SwapTarget::Canary(file, settings) => return self.begin_canary(file, *settings, by),
             SwapTarget::Candidate => return self.end_canary(Verdict::Promote(Why::Ordered), by),
         }?;
-        if order.to != SwapTarget::File(self.file.clone()) {
+        if order.to.file() != Some(&*self.file) {
             self.write_latest()?;
         }
         Ok(swap)
+    }
+
+    /// Refuses a candidate that is no longer the version that a shadow asks.
+    fn check_compared(&self, file: &Path, compared: &str) -> Result<(), SwapError> {
+        let version = source::version(file, self.settings.clone().unwrap_or_default());
+        let found = version.map_err(Box::new)?.hash.to_string();
+        match found == compared {
+            true => Ok(()),
+            false => Err(SwapError::NotCompared {
+                file: file.to_owned(),
+                compared: compared.to_owned(),
+                found,
+            }),
+        }
     }
 
     /// Makes the files of the version that serves those of the pool's policy.
@@ -282,7 +300,7 @@ impl Manager {
     /// Whether the version with this hash is the one that an order wants.
     fn is_at(&self, target: &SwapTarget, active: &str) -> bool {
         match target {
-            SwapTarget::File(file) => {
+            SwapTarget::File(file) | SwapTarget::Compared(file, _) => {
                 let version = source::version(file, self.settings.clone().unwrap_or_default());
                 version.is_ok_and(|version| version.hash.to_hex() == active)
             }

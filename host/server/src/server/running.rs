@@ -193,7 +193,9 @@ impl PoolStarter {
     ) -> Result<ShadowOwner, StartError> {
         let (starter, config_for, of_pool) = (self.clone(), config.clone(), plan.config.clone());
         let loader = Box::new(move || starter.loader(&config_for, &of_pool));
-        let owner = ShadowOwner::new(Arc::clone(pool.handle()), loader, self.registry.clone());
+        let settings = plan.config.settings.clone().unwrap_or_default();
+        let (pool, registry) = (Arc::clone(pool.handle()), self.registry.clone());
+        let owner = ShadowOwner::new(pool, loader, settings, registry);
         if let Some(shadow) = &plan.config.shadow {
             let file = shadow.policy_file(&config.policies.dir);
             let started = owner.slot().start(file, shadow.settings.clone());

@@ -22,6 +22,8 @@ pub struct ShadowOwner(ShadowSlot);
 struct Place {
     pool: Arc<PoolHandle>,
     loader: MakeLoader,
+    /// The settings of the pool.
+    settings: toml::Table,
     registry: Registry,
     shadow: Mutex<Option<Shadow>>,
 }
@@ -49,6 +51,14 @@ impl ShadowSlot {
         Ok(())
     }
 
+    /// The same with the settings of the pool, which a promotion would use.
+    ///
+    /// # Errors
+    /// As [`start`](Self::start).
+    pub fn start_candidate(&self, file: PathBuf) -> Result<(), ShadowError> {
+        self.start(file, self.0.settings.clone())
+    }
+
     /// Ends the shadow. False: there was none.
     pub fn end(&self) -> bool {
         self.lock().take().is_some()
@@ -68,11 +78,17 @@ impl ShadowSlot {
 // === impl ShadowOwner ===
 
 impl ShadowOwner {
-    /// An empty place.
-    pub fn new(pool: Arc<PoolHandle>, loader: MakeLoader, registry: Registry) -> Self {
+    /// An empty place of a pool with these settings.
+    pub fn new(
+        pool: Arc<PoolHandle>,
+        loader: MakeLoader,
+        settings: toml::Table,
+        registry: Registry,
+    ) -> Self {
         Self(ShadowSlot(Arc::new(Place {
             pool,
             loader,
+            settings,
             registry,
             shadow: Mutex::default(),
         })))

@@ -33,6 +33,8 @@ pub(super) struct AdminClient {
 #[derive(Deserialize)]
 struct Loading {
     ordered_at_us: u64,
+    /// Name of its operator.
+    by: String,
 }
 
 /// The operator's token, from a file or the environment.
@@ -104,7 +106,7 @@ impl AdminClient {
         let answer = self.post(pool, verb, order, token)?;
         if answer.status == 202 {
             let loading: Loading = self.json(&answer)?;
-            return self.result(pool, loading.ordered_at_us);
+            return self.result(pool, &loading);
         }
         self.json(&answer)
     }
@@ -143,15 +145,16 @@ impl AdminClient {
         self.good(self.ask(&request, &headers, &body)?)
     }
 
-    /// The result of an order that goes on.
-    fn result(&self, pool: &str, since_us: u64) -> Result<Swap, Failure> {
+    /// The result of an order that goes on; others may order meanwhile.
+    fn result(&self, pool: &str, loading: &Loading) -> Result<Swap, Failure> {
         let began = Instant::now();
         while began.elapsed() < SWAP_PATIENCE {
             let status = self.status()?;
             let pools = status.pools.into_iter();
             let swaps = pools.filter(|report| report.driver.pool == pool);
             let mut swaps = swaps.flat_map(|report| report.policies.swaps);
-            if let Some(swap) = swaps.find(|swap| swap.at_us >= since_us && !swap.by.is_empty()) {
+            let is_it = |swap: &Swap| swap.at_us >= loading.ordered_at_us && swap.by == loading.by;
+            if let Some(swap) = swaps.find(is_it) {
                 return match &swap.error {
                     None => Ok(swap),
                     Some(error) => Err(Failure::check(error)),
