@@ -165,6 +165,10 @@ pub(super) fn run(args: &AddArgs) -> Result<(), Failure> {
             print::line(format!("the running server serves it, {after:.1?} later"))
         }
         Taken::No(address) => Err(Failure::check(running::not_taken(&address))),
+        Taken::Unknown(reason) => {
+            print::note(reason);
+            Ok(())
+        }
         Taken::NoServer => {
             let config = args.config.display();
             print::line(format!("serve it: switchyard serve --config {config}"))

@@ -4,7 +4,7 @@ use std::fs;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
-use switchyard_server::config::Config;
+use switchyard_server::config::{Config, Draft, Overrides};
 use toml_edit::{Array, ArrayOfTables, DocumentMut, Item, Table, value};
 
 use super::draft::write_file;
@@ -78,7 +78,9 @@ impl Changed {
         let before = read(file)?;
         let text = change(before.as_deref()).map_err(|reason| refused(file, reason))?;
         let folder = file.parent().unwrap_or(Path::new(""));
-        let config = Config::parse(&text, file, folder).map_err(Failure::input)?;
+        // As a server of this environment reads it: its address may be there.
+        let draft = Draft::parse(&text, file, folder, &Overrides::of_environment());
+        let config = draft.finish().map_err(Failure::input)?;
         Ok(Self {
             file: file.to_path_buf(),
             change,

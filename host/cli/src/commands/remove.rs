@@ -7,6 +7,7 @@ use clap::Args;
 use serde_json::Value;
 use switchyard_models::Precision;
 use switchyard_models::zoo::ZooApp;
+use switchyard_server::config::{AppConfig, Draft, Overrides};
 
 use super::config_file::Changed;
 use super::failure::Failure;
@@ -46,6 +47,14 @@ pub(super) fn run(args: &RemoveArgs) -> Result<(), Failure> {
         let config = args.config.display();
         Failure::input(format!("{config}: has no app {app}"))
     })?;
+    if args.delete && is_bundled(&args.config, known)? {
+        return Err(Failure::input(format!(
+            "--delete: {}: {app} comes with the program, for every configuration: leave out --delete, \
+             `switchyard remove {}`",
+            known.zoo.display(),
+            args.name
+        )));
+    }
     let mut folder = known.zoo.join(app);
     let others = match variant {
         None => None,
@@ -76,6 +85,14 @@ pub(super) fn run(args: &RemoveArgs) -> Result<(), Failure> {
         Taken::Yes(_) => print::line(format!("removed {name}: the running server has let it go"))?,
         Taken::NoServer => print::line(format!("removed {name}"))?,
         Taken::No(address) => return Err(Failure::check(running::not_taken(&address))),
+        Taken::Unknown(reason) if args.delete => {
+            let kept = format!("{} is not deleted: {reason}", folder.display());
+            return Err(Failure::check(kept));
+        }
+        Taken::Unknown(reason) => {
+            print::line(format!("removed {name}"))?;
+            print::note(reason);
+        }
     }
     if args.delete {
         fs::remove_dir_all(&folder)
@@ -83,6 +100,13 @@ pub(super) fn run(args: &RemoveArgs) -> Result<(), Failure> {
         print::line(format!("deleted {}", folder.display()))?;
     }
     Ok(())
+}
+
+/// Whether the app comes with the program, because the zoo that the configuration names lacks it.
+fn is_bundled(config: &Path, known: &AppConfig) -> Result<bool, Failure> {
+    let own = Draft::read(config, &Overrides::of_environment()).map_err(Failure::input)?;
+    let mut own = own.config().into_iter().flat_map(|own| &own.apps);
+    Ok(own.any(|own| own.name == known.name && own.zoo != known.zoo))
 }
 
 /// The variants that stay.

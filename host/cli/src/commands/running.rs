@@ -1,5 +1,6 @@
 //! The server that runs with a configuration, if one does.
 
+use std::io::{self, ErrorKind};
 use std::time::{Duration, Instant};
 
 use switchyard_server::sockets::ListenAddress;
@@ -18,7 +19,9 @@ pub(super) enum Taken {
     Yes(Duration),
     /// A server answers at this address, and goes on as before.
     No(ListenAddress),
-    /// No server answers.
+    /// Something listens there that cannot be asked, such as a port with TLS; with the reason for the operator.
+    Unknown(String),
+    /// Nothing listens there.
     NoServer,
 }
 
@@ -31,12 +34,24 @@ pub(super) fn until(
     let began = Instant::now();
     while began.elapsed() < PATIENCE {
         match probe::ask(address, &format!("GET {path}"), "", b"") {
-            Err(_) => return Taken::NoServer,
             Ok(answer) if is_wanted(&answer) => return Taken::Yes(began.elapsed()),
             Ok(_) => std::thread::sleep(ASK_EVERY),
+            Err(error) => match error.kind() {
+                ErrorKind::ConnectionRefused | ErrorKind::NotFound => return Taken::NoServer,
+                // It accepts, and is slow.
+                ErrorKind::WouldBlock => {}
+                _ => return Taken::Unknown(unknown(address, &error)),
+            },
         }
     }
     Taken::No(address.clone())
+}
+
+fn unknown(address: &ListenAddress, error: &io::Error) -> String {
+    format!(
+        "whether a server at {address} has taken the change in is not known, because it does not answer \
+         plain HTTP ({error}): its log says so"
+    )
 }
 
 /// The reason for the operator.
@@ -46,4 +61,42 @@ pub(super) fn not_taken(address: &ListenAddress) -> String {
          it runs with another configuration",
         PATIENCE.as_secs()
     )
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use std::io::{Read, Write};
+    use std::net::TcpListener;
+
+    use super::*;
+
+    /// Asks a listener that reads a request and answers with these bytes.
+    fn asked(answer: &'static [u8]) -> Taken {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = ListenAddress::Tcp(listener.local_addr().unwrap());
+        let server = std::thread::spawn(move || {
+            let (mut stream, _) = listener.accept().unwrap();
+            let _ = stream.read(&mut [0; 1024]).unwrap();
+            stream.write_all(answer).unwrap();
+        });
+        let taken = until(&address, "/v2/models/app", |answer| answer.status == 200);
+        server.join().unwrap();
+        taken
+    }
+
+    #[test]
+    fn a_port_that_speaks_tls_is_no_missing_server() {
+        let answer = asked(b"HTTP/1.1 200 OK\r\n\r\n");
+        assert!(matches!(answer, Taken::Yes(_)));
+        // An alert of TLS: unexpected message.
+        let Taken::Unknown(reason) = asked(&[0x15, 3, 3, 0, 2, 2, 10]) else {
+            panic!("something listens there");
+        };
+        assert!(reason.contains("does not answer plain HTTP"), "{reason}");
+        let gone = tempfile::tempdir().unwrap().path().join("http.sock");
+        let gone = until(&ListenAddress::Unix(gone), "/", |_| true);
+        assert!(matches!(gone, Taken::NoServer));
+    }
 }

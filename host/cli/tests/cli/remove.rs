@@ -1,7 +1,10 @@
 //! `switchyard remove`: which files `--delete` deletes.
 
 use std::fs;
+use std::io::{Read, Write};
+use std::os::unix::net::UnixListener;
 use std::path::Path;
+use std::process::Command;
 
 use super::binary::{Ran, switchyard};
 use crate::text_zoo::{Answers, write_app};
@@ -61,4 +64,59 @@ fn the_last_precision_of_a_variant_deletes_its_weights() {
     assert!(folder.path().join("zoo/mood/small").is_dir());
     let config = fs::read_to_string(folder.path().join("switchyard.toml")).unwrap();
     assert!(config.contains("variants = [\"small\"]"), "{config}");
+}
+
+/// The server may serve from them still.
+#[test]
+fn files_stay_where_a_server_cannot_be_asked() {
+    let folder = tempfile::tempdir().unwrap();
+    configured(folder.path(), &["small", "tiny"]);
+    let listener = UnixListener::bind(folder.path().join("http.sock")).unwrap();
+    let server = std::thread::spawn(move || {
+        let (mut stream, _) = listener.accept().unwrap();
+        let _ = stream.read(&mut [0; 1024]).unwrap();
+        // An alert of TLS: unexpected message.
+        stream.write_all(&[0x15, 3, 3, 0, 2, 2, 10]).unwrap();
+    });
+    let kept = remove(folder.path(), &["mood/tiny", "--delete"]);
+    server.join().unwrap();
+    assert_eq!(kept.code, Some(1), "{}", kept.stdout);
+    assert!(
+        kept.stderr.contains("tiny is not deleted"),
+        "{}",
+        kept.stderr
+    );
+    assert!(folder.path().join("zoo/mood/tiny/model.toml").is_file());
+}
+
+/// The models of the program, installed below a prefix.
+#[test]
+fn models_of_the_program_are_not_deleted() {
+    let root = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+    let (bin, here) = (root.path().join("bin"), root.path().join("here"));
+    let zoo = root.path().join("share/switchyard/zoo");
+    for folder in [&bin, &here, &zoo] {
+        fs::create_dir_all(folder).unwrap();
+    }
+    write_app(&zoo, "mood", Answers::Classes, &["small", "tiny"]);
+    let program = bin.join("switchyard");
+    fs::hard_link(env!("CARGO_BIN_EXE_switchyard"), &program).unwrap();
+    configured(&here, &["small", "tiny"]);
+    let config = here.join("switchyard.toml");
+    let text = fs::read_to_string(&config).unwrap();
+    let named = text.lines().filter(|line| !line.starts_with("zoo = "));
+    let text = named.collect::<Vec<_>>().join("\n");
+    fs::write(&config, &text).unwrap();
+    for name in ["mood", "mood/tiny"] {
+        let ran = Command::new(&program)
+            .args(["remove", name, "--delete", "--config"])
+            .arg(&config)
+            .output()
+            .unwrap();
+        let reason = String::from_utf8_lossy(&ran.stderr);
+        assert_eq!(ran.status.code(), Some(2), "{reason}");
+        assert!(reason.contains("comes with the program"), "{reason}");
+        assert_eq!(fs::read_to_string(&config).unwrap(), text);
+    }
+    assert!(zoo.join("mood/tiny/model.toml").is_file());
 }
