@@ -283,6 +283,6 @@ fn a_folder_that_holds_something_is_left_alone() {
     let ran = switchyard(&["policy", "new", "A Policy"]);
     assert_eq!(ran.code, Some(2));
     let ran = switchyard(&["policy", "build", dir]);
-    assert_eq!(ran.code, Some(1));
+    assert_eq!(ran.code, Some(2));
     assert!(ran.stderr.contains("Cargo.toml"), "{}", ran.stderr);
 }

@@ -43,6 +43,13 @@ pub struct BuiltPolicy {
     pub imports: Vec<String>,
 }
 
+/// The reason why a folder without a [`Language`] is not built.
+pub fn no_policy(folder: &Path) -> String {
+    let marks = Language::ALL.map(Language::mark).join(", ");
+    let folder = folder.display();
+    format!("{folder} holds no policy: it has none of the files {marks}")
+}
+
 /// Builds the project in a folder with the tools of its language. They write to stderr.
 ///
 /// # Errors
@@ -50,11 +57,7 @@ pub struct BuiltPolicy {
 /// fails, or its result is no policy.
 pub fn build(folder: &Path, options: BuildOptions<'_>) -> Result<BuiltPolicy> {
     let Some(language) = Language::of(folder) else {
-        let marks = Language::ALL.map(Language::mark).join(", ");
-        bail!(
-            "{} holds no policy: it has none of the files {marks}",
-            folder.display()
-        );
+        bail!(no_policy(folder));
     };
     let found = fs::canonicalize(folder);
     let folder = found.with_context(|| format!("cannot read {}", folder.display()))?;

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 use serde::Serialize;
+use switchyard_kit::Language;
 use switchyard_kit::project::{self, BuildOptions, BuiltPolicy};
 
 use crate::commands::failure::Failure;
@@ -54,6 +55,9 @@ pub(super) fn run(args: &BuildArgs) -> Result<(), Failure> {
             "{}: is not a folder",
             args.dir.display()
         )));
+    }
+    if Language::of(&args.dir).is_none() {
+        return Err(Failure::input(project::no_policy(&args.dir)));
     }
     if let Some(out) = &args.out {
         check_file("--out", out, Folders::Made)?;

@@ -33,7 +33,7 @@ fn add(file: &mut ProfileFile, low: &AccuracyCell, high: &AccuracyCell, more: f6
         let line = from as f64 + (to as f64 - from as f64) * share;
         line.round() as u64
     };
-    let name = format!("{}+{:.1}", low.variant, more * 100.0);
+    let name = format!("{}+{}", low.variant, percent(more));
     let of = |cell: &AccuracyCell| (cell.app.clone(), cell.variant.clone());
     let (low_of, high_of) = (of(low), of(high));
     let models: BTreeMap<_, ModelCell> = file
@@ -98,6 +98,18 @@ fn add(file: &mut ProfileFile, low: &AccuracyCell, high: &AccuracyCell, more: f6
     });
 }
 
+/// A share in percent, with the digits that tell it apart from its neighbours, and at least one.
+fn percent(share: f64) -> String {
+    let percent = 100.0 * share;
+    let texts = (1..=9).map(|digits| format!("{percent:.digits$}"));
+    let is_it = |text: &String| {
+        text.parse()
+            .is_ok_and(|read: f64| (read - percent).abs() < 1e-9)
+    };
+    let mut texts = texts.filter(is_it);
+    texts.next().unwrap_or_else(|| percent.to_string())
+}
+
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
@@ -155,6 +167,14 @@ mod tests {
             runs.collect::<Vec<_>>(),
             [(1, 150, 0), (1, 200, 0), (1, 250, 0)]
         );
+    }
+
+    #[test]
+    fn names_of_small_steps_differ() {
+        let mut file = profile();
+        add_between(&mut file, 0.0075);
+        let names: Vec<&str> = file.models.iter().map(|m| m.variant.as_str()).collect();
+        assert_eq!(names, ["high", "low", "low+0.75", "low+1.5"]);
     }
 
     #[test]
