@@ -68,18 +68,31 @@ impl FileStamps {
     }
 
     /// Adds the files of a folder, without hidden files and unfinished ones (`.part`, `.partial`,
-    /// `.tmp`). A folder that does not exist has no files.
+    /// `.tmp`). A folder that does not exist has no files. Of links to folders those within it are followed.
     ///
     /// # Errors
     /// The folder exists and cannot be read.
     pub fn add_folder(&mut self, folder: &Path, with_subfolders: bool) -> io::Result<()> {
-        match self.try_add_folder(folder, with_subfolders) {
+        let added = match with_subfolders {
+            true => folder.canonicalize().and_then(|root| {
+                let mut open = vec![root.clone()];
+                self.try_add_folder(folder, Some((&root, &mut open)))
+            }),
+            false => self.try_add_folder(folder, None),
+        };
+        match added {
             Err(error) if !is_gone(&error) => Err(named(folder, &error)),
             _ => Ok(()),
         }
     }
 
-    fn try_add_folder(&mut self, folder: &Path, with_subfolders: bool) -> io::Result<()> {
+    /// With a root the folders within it are added too; `open` are those that are being added, which a
+    /// link may lead back to.
+    fn try_add_folder(
+        &mut self,
+        folder: &Path,
+        mut within: Option<(&Path, &mut Vec<PathBuf>)>,
+    ) -> io::Result<()> {
         for entry in std::fs::read_dir(folder)? {
             let entry = entry?;
             let path = entry.path();
@@ -89,14 +102,24 @@ impl FileStamps {
             if is_hidden(&entry.file_name()) || is_unfinished || self.0.len() >= FILES_MAX {
                 continue;
             }
-            // Links to folders are not followed: they may lead back here.
             let kind = entry.file_type()?;
-            if !kind.is_dir() {
-                if !(kind.is_symlink() && path.is_dir()) {
-                    self.add_file(&path)?;
-                }
-            } else if with_subfolders {
-                self.add_folder(&path, true)?;
+            if !(kind.is_dir() || kind.is_symlink() && path.is_dir()) {
+                self.add_file(&path)?;
+                continue;
+            }
+            let Some((root, open)) = &mut within else {
+                continue;
+            };
+            let target = path.canonicalize().map_err(|error| named(&path, &error))?;
+            if !target.starts_with(*root) || open.contains(&target) {
+                continue;
+            }
+            open.push(target);
+            let added = self.try_add_folder(&path, Some((*root, &mut **open)));
+            open.pop();
+            match added {
+                Err(error) if !is_gone(&error) => return Err(named(&path, &error)),
+                _ => {}
             }
         }
         Ok(())
@@ -190,6 +213,30 @@ mod tests {
         fs::write(folder.path().join("sub/table.bin"), "one").unwrap();
         assert!(stamps(folder.path(), false).is_empty());
         assert!(!stamps(folder.path(), true).is_empty());
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn links_to_folders_within_the_folder_are_followed_once() {
+        use std::os::unix::fs::symlink;
+
+        let (folder, elsewhere) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let at = |name: &str| folder.path().join(name);
+        for version in ["v3", "v4"] {
+            fs::create_dir(at(version)).unwrap();
+            fs::write(at(version).join("table.bin"), version).unwrap();
+            symlink("..", at(version).join("back")).unwrap();
+        }
+        fs::write(elsewhere.path().join("other.bin"), "other").unwrap();
+        symlink(elsewhere.path(), at("elsewhere")).unwrap();
+        symlink("v3", at("live")).unwrap();
+        let old = stamps(folder.path(), true);
+        let names = ["live/table.bin", "v3/table.bin", "v4/table.bin"].map(at);
+        assert_eq!(old.paths().collect::<Vec<_>>(), names);
+        symlink("v4", at("next")).unwrap();
+        fs::rename(at("next"), at("live")).unwrap();
+        assert_ne!(old, stamps(folder.path(), true));
+        assert!(stamps(folder.path(), false).is_empty());
     }
 
     #[cfg(unix)]
