@@ -182,7 +182,7 @@ impl SneakPeek {
             price,
         };
         let solved = |problem: &SchedulingProblem<'_>| {
-            let timelines = timelines(window, workers, problem.groups.len());
+            let timelines = timelines(window, workers, problem);
             let (schedule, how) = solve(&self.settings, problem, &timelines, until_us);
             (timelines, schedule, how)
         };
@@ -301,10 +301,17 @@ fn solve(
     }
 }
 
-/// The workers that a schedule of `groups` groups can use: the `groups` earliest free of each kind,
-/// without and with early exits. Of equal workers the one without goes first.
-fn timelines(window: &Window, workers: &[WorkerRef], groups: usize) -> Vec<WorkerTimeline> {
+/// The workers that a schedule can use: as many as it has groups, the earliest free of each kind, without
+/// and with early exits; and of each app that none of these holds the earliest that does, which saves a load.
+/// Of equal workers the one without exits goes first.
+fn timelines(
+    window: &Window,
+    workers: &[WorkerRef],
+    problem: &SchedulingProblem<'_>,
+) -> Vec<WorkerTimeline> {
     let mut timelines = Vec::new();
+    let is_grouped = |app: &usize| problem.groups.iter().any(|group| group.app.index() == *app);
+    let apps: Vec<_> = (0..problem.apps.len()).filter(is_grouped).collect();
     let kinds = 0..window.catalog().kinds();
     for alike in kinds.flat_map(|kind| [(kind, false), (kind, true)]) {
         let is_alike = |worker: &&WorkerRef<'_>| {
@@ -313,8 +320,18 @@ fn timelines(window: &Window, workers: &[WorkerRef], groups: usize) -> Vec<Worke
         };
         let mut workers: Vec<_> = workers.iter().filter(is_alike).collect();
         workers.sort_by_key(|worker| (worker.free_at_us(), worker.id()));
-        let earliest = workers.into_iter().take(groups);
-        timelines.extend(earliest.map(|&worker| WorkerTimeline::new(worker, window.catalog())));
+        let later = workers.split_off(workers.len().min(problem.groups.len()));
+        for models in apps.iter().map(|&app| &problem.apps[app].models) {
+            let holds = |worker: &WorkerRef<'_>| {
+                let mut runs = models.iter().filter_map(|model| model.run);
+                runs.any(|(variant, _)| worker.holds(variant))
+            };
+            if problem.charge_swap && !workers.iter().any(|worker| holds(worker)) {
+                workers.extend(later.iter().find(|worker| holds(worker)));
+            }
+        }
+        let workers = workers.into_iter();
+        timelines.extend(workers.map(|&worker| WorkerTimeline::new(worker, window.catalog())));
     }
     timelines
 }

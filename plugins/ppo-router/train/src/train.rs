@@ -225,9 +225,7 @@ impl<'a> TrainingRun<'a> {
         })?;
         let kept: TrainingCheckpoint =
             postcard::from_bytes(&bytes).map_err(|error| wrong(error.to_string()))?;
-        if kept.meta != identity(task.test_bed, task.kind, task.settings, task.seed)
-            || !kept.learner.fits(task)
-        {
+        if kept.meta != identity(options) || !kept.learner.fits(task) {
             return Err(wrong(
                 "is of another training; use its options or another folder".to_owned(),
             ));
@@ -281,16 +279,7 @@ impl<'a> TrainingRun<'a> {
             None => None,
         };
         let checkpoint = TrainingCheckpoint {
-            meta: {
-                let TrainOptions {
-                    test_bed,
-                    kind,
-                    settings,
-                    seed,
-                    ..
-                } = self.options;
-                identity(test_bed, *kind, settings, *seed)
-            },
+            meta: identity(self.options),
             learner: self.learner.clone(),
             curve: self.curve.clone(),
             best,
@@ -355,8 +344,17 @@ fn is_better(new: &Ratios, old: &Ratios, limit: f64) -> bool {
 }
 
 /// The inputs that must be equal to resume from a checkpoint.
-fn identity(test_bed: &TestBed, kind: Kind, settings: &TrainSettings, seed: u64) -> String {
-    format!("{test_bed:?} {kind:?} {settings:?} {seed}")
+fn identity(options: &TrainOptions) -> String {
+    let TrainOptions {
+        test_bed,
+        workload,
+        first,
+        kind,
+        settings,
+        seed,
+        ..
+    } = options;
+    format!("{test_bed:?} {kind:?} {settings:?} {seed} {workload} {first:?}")
 }
 
 #[cfg(test)]

@@ -81,9 +81,19 @@ fn a_resumed_training_equals_an_uninterrupted_one() {
     run(&cut);
     assert!(bytes(&whole, WEIGHTS) == bytes(&cut, WEIGHTS));
     assert!(bytes(&whole, CURVE_CSV) == bytes(&cut, CURVE_CSV));
-    cut.seed = 6;
-    let error = train(&cut, &mut |_| true).unwrap_err();
-    assert!(matches!(error, TrainError::Checkpoint { .. }), "{error}");
+    // Weights that were the best on another workload would be kept.
+    let workload = "phases:200x20s,10x20s".to_owned();
+    let (seed, workload) = (
+        6,
+        TrainOptions {
+            workload,
+            ..cut.clone()
+        },
+    );
+    for other in [TrainOptions { seed, ..cut }, workload] {
+        let error = train(&other, &mut |_| true).unwrap_err();
+        assert!(matches!(error, TrainError::Checkpoint { .. }), "{error}");
+    }
 }
 
 #[test]

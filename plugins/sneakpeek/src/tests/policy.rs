@@ -398,3 +398,27 @@ fn an_app_without_classes_is_served_by_profiled_quality() {
             .any(|(_, line)| line.starts_with("app embed: no classes"))
     );
 }
+
+#[test]
+fn a_worker_that_holds_the_model_goes_before_one_that_loads_it() {
+    let catalog = CatalogBuilder::new()
+        .app("heart", &["n", "a"])
+        .variant("fast", &[0.8, 0.8])
+        .latency(10_000, 0)
+        .load_us(30_000)
+        .worker("w0")
+        .worker("w1")
+        .worker("w2")
+        .build();
+    let window = |holder| {
+        let window = WindowBuilder::new(&catalog).resident(holder, 0);
+        window.request("heart").slack_us(50_000)
+    };
+    for holder in [0, 1, 2] {
+        let batches = decide(&catalog, "{}", window(holder)).batches;
+        assert_eq!(batches[0].worker, holder);
+    }
+    // A load is shorter than the wait for the holder.
+    let busy = window(2).busy(2, 0, 200_000);
+    assert_eq!(decide(&catalog, "{}", busy).batches[0].worker, 0);
+}
