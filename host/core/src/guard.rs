@@ -40,6 +40,14 @@ pub struct FaultLimit {
     pub windows: u64,
 }
 
+impl FaultLimit {
+    /// Takes no policy off.
+    pub const NEVER: Self = Self {
+        faults: usize::MAX,
+        windows: 1,
+    };
+}
+
 impl Default for FaultLimit {
     fn default() -> Self {
         Self {
@@ -58,6 +66,9 @@ pub struct Faulted {
     pub fault: PolicyFault,
     /// It has reached the [`FaultLimit`] and is not asked again.
     pub taken_off: bool,
+    /// It was the active policy, or the last good version that had taken its place. Its loss is that of
+    /// the pool's policy.
+    pub is_active: bool,
 }
 
 /// The plan for a window, and the label of the policy that made it.
@@ -188,15 +199,20 @@ impl Guard {
         // Cannot fail: the native fallback takes any valid catalog.
         let _ = self.fallback.policy.configure(catalog);
         let mut faulted = Vec::new();
+        let mut is_active = true;
         for policy in [&mut self.active, &mut self.last_good] {
             let Some(held) = policy else { continue };
-            if let Err(fault) = held.policy.configure(catalog) {
-                faulted.push(Faulted {
-                    policy: Arc::clone(&held.label),
-                    fault,
-                    taken_off: true,
-                });
-                *policy = None;
+            match held.policy.configure(catalog) {
+                Ok(()) => is_active = false,
+                Err(fault) => {
+                    faulted.push(Faulted {
+                        policy: Arc::clone(&held.label),
+                        fault,
+                        taken_off: true,
+                        is_active,
+                    });
+                    *policy = None;
+                }
             }
         }
         faulted
@@ -270,6 +286,7 @@ impl Guard {
             policy,
             fault,
             taken_off: self.count(now, window),
+            is_active: true,
         })
     }
 
@@ -319,6 +336,7 @@ impl Guard {
                         policy,
                         fault,
                         taken_off,
+                        is_active: true,
                     });
                 }
             }
@@ -333,6 +351,7 @@ impl Guard {
                         policy: Arc::clone(&last_good.label),
                         fault,
                         taken_off: true,
+                        is_active: self.active.is_none(),
                     });
                     self.last_good = None;
                 }
@@ -347,6 +366,7 @@ impl Guard {
                     policy: Arc::clone(&self.fallback.label),
                     fault,
                     taken_off: false,
+                    is_active: false,
                 });
                 plan.clear();
                 let by = Arc::clone(&self.fallback.label);
@@ -366,7 +386,7 @@ impl Guard {
         while self
             .faults
             .front()
-            .is_some_and(|&w| w + limit.windows <= window)
+            .is_some_and(|&w| window.saturating_sub(w) >= limit.windows)
         {
             self.faults.pop_front();
         }

@@ -5,6 +5,7 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use switchyard_core::catalog::Catalog;
+use switchyard_core::guard::FaultLimit;
 use switchyard_core::plan::Plan;
 use switchyard_core::policy::{Description, Policy, PolicyFault, WindowFields};
 use switchyard_core::time::{Micros, Time};
@@ -41,7 +42,9 @@ struct ExternalPolicy {
 
 impl<O: Observer> Stepped<O> {
     /// A run at its first slot, at time 0. `wants` selects the optional fields of
-    /// [`window`](Self::window); completions are never shown.
+    /// [`window`](Self::window); completions are never shown. Refused plans and starving requests count as
+    /// faults, and the native fallback decides their windows; the next slots are decided from outside again,
+    /// whatever the scenario's fault limit.
     ///
     /// # Errors
     /// The scenario is wrong.
@@ -65,7 +68,9 @@ impl<O: Observer> Stepped<O> {
             },
             given: Arc::clone(&given),
         };
-        let simulation = Simulation::try_new(scenario, Box::new(outside), seed, observer)?;
+        let mut scenario = scenario.clone();
+        scenario.scheduler.fault_limit = FaultLimit::NEVER;
+        let simulation = Simulation::try_new(&scenario, Box::new(outside), seed, observer)?;
         let mut made = Self {
             simulation,
             slot,

@@ -75,6 +75,8 @@ pub struct Canary {
     merge: Merge,
     routes: MemberRoutes,
     verdict: Option<Verdict>,
+    /// Another policy took over: the serving policy answers alone.
+    is_alone: bool,
     /// When the next report is due.
     report_at: Time,
     watch: CanaryWatch,
@@ -109,6 +111,7 @@ impl Canary {
             merge: Merge::default(),
             routes: MemberRoutes::default(),
             verdict: None,
+            is_alone: false,
             report_at: Time::ZERO,
             watch: watch.clone(),
         };
@@ -170,7 +173,7 @@ impl Canary {
             return;
         };
         let ran_for = now.since(*began);
-        if self.watch.verdict().is_some() {
+        if self.is_alone || self.watch.verdict().is_some() {
             return;
         }
         let patience = patience(&self.catalog);
@@ -230,9 +233,15 @@ impl Canary {
     fn next_time(&self, now: Time) -> Option<Time> {
         let (began, slots) = self.slots.as_ref()?;
         let close = self.tally.next_close(|round| slots.end_of(round));
+        let close = close.map(|end| match end > now {
+            true => end,
+            // A request of the round has not ended.
+            false => end + patience(&self.catalog),
+        });
         let over = *began + self.rule.within;
         let judge = close.into_iter().chain([over]);
-        let judge = judge.filter(|_| self.verdict.is_none());
+        let is_judged = self.is_alone || self.verdict.or(self.watch.verdict()).is_some();
+        let judge = judge.filter(|_| !is_judged);
         let members = self.members.iter().filter_map(MemberPolicy::next_time);
         let change = slots.next_change(now).filter(|_| self.routes.any());
         members.chain(judge).chain(change).min()
@@ -260,8 +269,14 @@ impl Policy for Canary {
 
     fn schedule(&mut self, window: &Window, plan: &mut Plan) -> Result<(), PolicyFault> {
         let now = window.now;
+        if window.because.changed {
+            self.routes.ended();
+        }
         if self.slots.is_none() {
-            let slots = Slots::new(self.seed, self.slot, self.share, now);
+            let mut slots = Slots::new(self.seed, self.slot, self.share, now);
+            if self.is_alone {
+                slots.end(Time::ZERO, Member::Serving);
+            }
             self.slots = Some((now, slots));
             self.members.iter_mut().for_each(|member| member.begin(now));
         }
@@ -326,6 +341,11 @@ impl Policy for Canary {
         for member in [Member::Baseline, Member::Candidate] {
             self.member(member).let_go();
         }
+        if let Some((_, slots)) = &mut self.slots {
+            slots.end(Time::ZERO, Member::Serving);
+        }
+        self.is_alone = true;
+        self.routes.keep_serving();
         self.owners.clear();
         self.watch.update(|report| report.dropped = true);
     }

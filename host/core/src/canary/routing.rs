@@ -61,7 +61,21 @@ impl MemberRoutes {
         self.is_changed = false;
     }
 
-    /// The scheduler has ended all routes.
+    /// The scheduler has ended all routes: those of the member on duty come in force with the next plan.
+    pub(super) fn ended(&mut self) {
+        self.in_force = None;
+        self.is_changed = false;
+    }
+
+    /// The scheduler has ended all routes, and only the serving policy routes from now on.
+    pub(super) fn keep_serving(&mut self) {
+        for member in [Member::Baseline, Member::Candidate] {
+            self.of[member as usize].clear();
+        }
+        self.ended();
+    }
+
+    /// The scheduler has ended all routes, and the members route anew.
     pub(super) fn forget(&mut self) {
         *self = Self::default();
     }
@@ -112,6 +126,20 @@ mod tests {
         );
         assert_eq!(put(&mut routes, Member::Baseline), [(0, None), (1, None)]);
         assert_eq!(routes.in_force(), Some(Member::Baseline));
+    }
+
+    #[test]
+    fn the_routes_of_the_serving_policy_stay_once_it_is_alone() {
+        let mut routes = MemberRoutes::default();
+        routes.learn(Member::Serving, &mut vec![route(0, 1)]);
+        routes.learn(Member::Candidate, &mut vec![route(0, 2), route(1, 2)]);
+        put(&mut routes, Member::Serving);
+        routes.keep_serving();
+        assert_eq!(routes.in_force(), None);
+        assert_eq!(put(&mut routes, Member::Serving), [(0, Some(1))]);
+        assert_eq!(put(&mut routes, Member::Serving), []);
+        routes.ended();
+        assert_eq!(put(&mut routes, Member::Serving), [(0, Some(1))]);
     }
 
     #[test]

@@ -2,12 +2,14 @@
 //! variant that still meets the deadline and keeps up with the queue. Requests that will be late
 //! come after all others; long ones run alone. Needs no wasm and cannot fault.
 
+mod foreign;
 mod leaving;
 mod long;
 mod menu;
 mod merit;
 mod queue;
 
+use foreign::ForeignBatches;
 use menu::{Menu, MenuItem};
 use merit::{Merit, Standing};
 use queue::{AppQueue, progress_of};
@@ -58,6 +60,8 @@ pub struct EarliestDeadlineFirst {
     trusted_until: Vec<Time>,
     /// Batches that the plan leaves to busy workers.
     left: u32,
+    /// Kept only if a variant has stages to park after.
+    foreign: ForeignBatches,
 }
 
 /// A worker, variant and stages for one batch.
@@ -102,6 +106,7 @@ impl Default for EarliestDeadlineFirst {
             first_busy: Vec::new(),
             trusted_until: Vec::new(),
             left: 0,
+            foreign: ForeignBatches::default(),
         }
     }
 }
@@ -114,10 +119,14 @@ impl Policy for EarliestDeadlineFirst {
     fn configure(&mut self, catalog: &Catalog) -> Result<(), PolicyFault> {
         self.menu = Menu::of(catalog);
         self.catalog.clone_from(catalog);
+        self.foreign = ForeignBatches::default();
         Ok(())
     }
 
     fn schedule(&mut self, window: &Window, plan: &mut Plan) -> Result<(), PolicyFault> {
+        if self.menu.largest_parking() > 0 {
+            self.foreign.look(window, &self.catalog);
+        }
         // Under load most windows find no room: then the requests are not looked at.
         if self.look_at_workers(window) == 0 {
             return Ok(());

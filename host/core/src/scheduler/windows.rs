@@ -100,9 +100,14 @@ impl Scheduler {
             let faulted = self.guard.rejected(now, self.windows_opened, in_vain);
             self.faulted.extend(faulted);
         }
+        let is_replaced = (self.faulted.iter()).any(|fault| fault.taken_off && fault.is_active);
         for faulted in self.faulted.drain(..) {
             self.out
                 .push_back(Command::Notice(Notice::PolicyFaulted(faulted)));
+        }
+        if is_replaced {
+            // Before the plan: its routes are those of the successor.
+            self.policy_replaced(now);
         }
         let window = filled.window.id;
         self.apply(now, window, &served.by, &served.plan, rescue_only);

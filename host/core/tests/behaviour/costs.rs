@@ -3,16 +3,16 @@
 use std::sync::{Arc, Mutex};
 
 use switchyard_core::SchedulerConfig;
-use switchyard_core::catalog::Late;
+use switchyard_core::catalog::{Capabilities, Late};
 use switchyard_core::cost::Cost;
-use switchyard_core::event::Event;
+use switchyard_core::event::{Event, Notice};
 use switchyard_core::ids::{ExitId, RequestId};
 use switchyard_core::request::{Outcome, Rejection, Request};
 use switchyard_core::time::Time;
 use switchyard_core::window::IDLE;
 
 use crate::bed::driver::Driver;
-use crate::bed::script::{install, whole};
+use crate::bed::script::{install, stages, whole};
 use crate::bed::{late_catalog, request};
 
 /// `small` takes 1 ms alone and 1 / 7 ms for each further row; `large` takes 6 ms and 6 / 7 ms.
@@ -147,6 +147,59 @@ fn a_long_request_alone_runs_at_once_and_whole() {
     };
     assert_eq!((at.0, run.from_stage, run.to_stage), (0, 0, 3));
     assert!(in_time(&driver, 1));
+}
+
+/// Serves short requests at a rate at which others come during a long one.
+fn serve_shorts(driver: &mut Driver) {
+    for id in 1..=100 {
+        driver.advance_to(Time(id * 2_000));
+        driver.arrive(request(id, 0, driver.now, 16_000));
+    }
+    driver.drain();
+}
+
+/// Lets a long request arrive; the fallback must serve it with plans that keep the rules.
+fn serve_long(driver: &mut Driver) {
+    let long = 500;
+    driver.arrive(costly(long, driver.now, 200_000, 24.0));
+    driver.drain();
+    driver.check_empty();
+    assert!(in_time(driver, long));
+    let mut notices = driver.notices.iter();
+    let faulted = notices.find(|notice| matches!(notice, Notice::PolicyFaulted(_)));
+    assert_eq!(faulted, None);
+}
+
+#[test]
+fn a_long_request_is_not_parked_behind_a_batch_that_takes_the_room() {
+    let mut driver = driver();
+    serve_shorts(&mut driver);
+    driver.give(install("parks", |window, plan| {
+        // As many as the worker may park.
+        if window.len() == 6 {
+            stages(plan, 0, 1, 0..1, None, &window.requests.id);
+        }
+    }));
+    for id in 201..=206 {
+        driver.arrive(request(id, 0, driver.now, 200_000));
+    }
+    driver.give(Event::PolicyRemoved);
+    let (_, parking) = driver.runs.last().unwrap();
+    assert_eq!((parking.exit, parking.requests.len()), (None, 6));
+    serve_long(&mut driver);
+}
+
+#[test]
+fn a_long_request_is_not_parked_on_a_worker_that_parks_none() {
+    let mut catalog = late_catalog(1, Late::Shed);
+    Arc::make_mut(&mut catalog).workers[0].can = Capabilities {
+        stage_ranges: false,
+        parking: false,
+        ..Capabilities::ALL
+    };
+    let mut driver = Driver::new(catalog, SchedulerConfig::default());
+    serve_shorts(&mut driver);
+    serve_long(&mut driver);
 }
 
 #[test]

@@ -7,8 +7,8 @@ use switchyard_core::SchedulerConfig;
 use switchyard_core::catalog::Catalog;
 use switchyard_core::event::{Event, Notice};
 use switchyard_core::guard::{FaultLimit, REJECTING_WINDOWS};
-use switchyard_core::ids::RequestId;
-use switchyard_core::plan::Plan;
+use switchyard_core::ids::{AppId, ExitId, RequestId, VariantId, WorkerId};
+use switchyard_core::plan::{Lane, Plan, Route};
 use switchyard_core::policy::{Description, FaultKind, Policy, PolicyFault, Triggers};
 use switchyard_core::time::{Micros, Time};
 use switchyard_core::window::Window;
@@ -265,12 +265,8 @@ impl Policy for Fragile {
     }
 }
 
-/// Serves `requests`, one each `gap`, and lets the policy fault at every `nth`. Returns whether
-/// it was taken off.
-fn is_taken_off(requests: u64, gap: Micros, nth: u64) -> bool {
-    let faults = Arc::new(AtomicBool::new(false));
-    let mut driver = Driver::new(catalog(1), SchedulerConfig::default());
-    driver.give(Event::PolicyChanged(Box::new(Fragile {
+fn fragile(faults: &Arc<AtomicBool>) -> Event {
+    Event::PolicyChanged(Box::new(Fragile {
         description: Description {
             name: "fragile".to_owned(),
             version: "1".to_owned(),
@@ -280,8 +276,16 @@ fn is_taken_off(requests: u64, gap: Micros, nth: u64) -> bool {
             },
             ..Description::default()
         },
-        faults: Arc::clone(&faults),
-    })));
+        faults: Arc::clone(faults),
+    }))
+}
+
+/// Serves `requests`, one each `gap`, and lets the policy fault at every `nth`. Returns whether
+/// it was taken off.
+fn is_taken_off(requests: u64, gap: Micros, nth: u64) -> bool {
+    let faults = Arc::new(AtomicBool::new(false));
+    let mut driver = Driver::new(catalog(1), SchedulerConfig::default());
+    driver.give(fragile(&faults));
     for id in 1..=requests {
         driver.advance_to(driver.now + gap);
         faults.store(id % nth == 0, Ordering::Relaxed);
@@ -302,6 +306,108 @@ fn faults_just_below_the_limit_take_a_policy_off_in_the_end() {
 fn a_fault_a_minute_never_takes_a_policy_off() {
     let gap = Micros(60_000_000 / 26);
     assert!(!is_taken_off(26 * 300, gap, 26));
+}
+
+/// A policy that always faults in front of one that faults at this request: the policies that are
+/// taken off, and whether the notice means the active one.
+fn losses(at: u64) -> Vec<(String, bool)> {
+    let faults = Arc::new(AtomicBool::new(false));
+    let mut driver = Driver::new(catalog(1), SchedulerConfig::default());
+    driver.give(fragile(&faults));
+    let faulty = Useless::faulting(FaultKind::Trap);
+    driver.give(Event::PolicyChanged(Box::new(faulty)));
+    for id in 1..=12 {
+        faults.store(id == at, Ordering::Relaxed);
+        driver.arrive(request(id, 0, driver.now, 20_000));
+        driver.drain();
+    }
+    let faulted = driver.notices.iter().filter_map(|notice| match notice {
+        Notice::PolicyFaulted(faulted) if faulted.taken_off => Some(faulted),
+        _ => None,
+    });
+    faulted
+        .map(|faulted| (faulted.policy.to_string(), faulted.is_active))
+        .collect()
+}
+
+#[test]
+fn a_last_good_version_is_taken_off_without_the_active_policy() {
+    let (fragile, useless) = ("fragile@1".to_owned(), "useless@1".to_owned());
+    let behind = [(fragile.clone(), false), (useless.clone(), true)];
+    assert_eq!(losses(1), behind);
+    assert_eq!(losses(10), [(useless, true), (fragile, true)]);
+}
+
+fn route(app: u32, variant: u32) -> Route {
+    Route {
+        app: AppId(app),
+        lanes: vec![Lane {
+            worker: WorkerId(0),
+            variant: VariantId(variant),
+            exit: ExitId(0),
+            weight: 1.0,
+            min_batch: 1,
+            max_batch: 8,
+            capacity: 64,
+        }],
+    }
+}
+
+/// Routes `heart` in its first window, and faults in all that follow.
+struct RoutesOnce {
+    description: Description,
+    has_routed: bool,
+}
+
+impl Policy for RoutesOnce {
+    fn description(&self) -> &Description {
+        &self.description
+    }
+
+    fn configure(&mut self, _: &Catalog) -> Result<(), PolicyFault> {
+        Ok(())
+    }
+
+    fn schedule(&mut self, _: &Window, plan: &mut Plan) -> Result<(), PolicyFault> {
+        if std::mem::replace(&mut self.has_routed, true) {
+            return Err(PolicyFault::new(FaultKind::Trap, "after its first window"));
+        }
+        plan.routes.push(route(0, 0));
+        Ok(())
+    }
+}
+
+#[test]
+fn the_routes_of_a_policy_end_when_it_is_taken_off() {
+    let changed = Arc::new(Mutex::new(Vec::new()));
+    let seen = Arc::clone(&changed);
+    let mut driver = Driver::new(catalog(1), SchedulerConfig::default());
+    driver.give(install("good", move |window, plan| {
+        seen.lock().unwrap().push(window.because.changed);
+        plan.routes.push(route(1, 2));
+        if let Some(&id) = window.requests.id.first() {
+            whole(plan, 0, 0, &[id]);
+        }
+    }));
+    driver.give(Event::PolicyChanged(Box::new(RoutesOnce {
+        description: Description {
+            name: "routes-once".to_owned(),
+            version: "1".to_owned(),
+            every: Some(Micros(1_000)),
+            when_empty: true,
+            ..Description::default()
+        },
+        has_routed: false,
+    })));
+    driver.advance_to(Time(10_000));
+    assert_eq!(driver.scheduler.policy_label().as_ref(), "good@1");
+    // The last window is the successor's own, after five that the other failed.
+    let expected = [true, false, false, false, false, false, true];
+    assert_eq!(*changed.lock().unwrap(), expected);
+    driver.arrive(request(1, 0, driver.now, 20_000));
+    driver.arrive(request(2, 1, driver.now, 50_000));
+    driver.drain();
+    assert_eq!(served_by(&driver), ["good@1", "host"]);
 }
 
 /// A policy that rejects everything.

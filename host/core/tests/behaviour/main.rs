@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used)]
 
 mod bed;
+mod canaries;
 mod catalogs;
 mod costs;
 mod decisions;

@@ -67,6 +67,7 @@ impl Driver {
                 policy,
                 fault,
                 taken_off,
+                is_active,
             }) => {
                 let (kind, reason) = (fault.kind.label(), &fault.reason);
                 tracing::warn!(pool, %policy, kind, reason, taken_off, "policy fault");
@@ -74,7 +75,8 @@ impl Driver {
                     let by = self.scheduler.policy_label();
                     tracing::error!(pool, %policy, %by, "policy taken off: another one serves");
                 }
-                if taken_off {
+                // The active policy stays when its last good version is taken off.
+                if taken_off && is_active {
                     self.record_policy(None);
                 }
                 self.meters.faulted(&policy, fault.kind);
@@ -148,5 +150,132 @@ impl Driver {
         if let Some(recorder) = &mut self.recorder {
             recorder.policy(policy);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::AtomicBool;
+    use std::thread;
+    use std::time::Duration;
+
+    use crossbeam_channel::bounded;
+    use switchyard_core::SchedulerConfig;
+    use switchyard_core::catalog::Catalog;
+    use switchyard_core::ids::VariantId;
+    use switchyard_core::plan::Plan;
+    use switchyard_core::policy::{Description, FaultKind, Policy, PolicyFault};
+    use switchyard_core::profile::Profile;
+    use switchyard_executor::{Device, LoadError, LoadedModel, ModelSource, Weights};
+    use tokio::sync::oneshot;
+
+    use super::*;
+    use crate::clock::Clock;
+    use crate::driver::{Message, Pool, PoolParts, PoolStatus, PoolWeights, VariantCounters};
+    use crate::telemetry::Registry;
+
+    struct NoModels;
+
+    impl ModelSource for NoModels {
+        fn name(&self, variant: VariantId) -> String {
+            format!("variant {}", variant.0)
+        }
+
+        fn memory_bytes(&self, _: VariantId) -> Result<u64, LoadError> {
+            Ok(1)
+        }
+
+        fn load(&self, variant: VariantId, _: &Device) -> Result<LoadedModel, LoadError> {
+            Err(LoadError::new(self.name(variant), "there is none"))
+        }
+    }
+
+    /// Has a window each millisecond, and faults once when it is told to.
+    struct Told {
+        description: Description,
+        faults: Arc<AtomicBool>,
+    }
+
+    impl Policy for Told {
+        fn description(&self) -> &Description {
+            &self.description
+        }
+
+        fn configure(&mut self, _: &Catalog) -> Result<(), PolicyFault> {
+            Ok(())
+        }
+
+        fn schedule(&mut self, _: &Window, _: &mut Plan) -> Result<(), PolicyFault> {
+            match self.faults.swap(false, Ordering::SeqCst) {
+                true => Err(PolicyFault::new(FaultKind::Failed, "as told")),
+                false => Ok(()),
+            }
+        }
+    }
+
+    fn told(name: &str, faults: &Arc<AtomicBool>) -> Box<dyn Policy> {
+        let description = Description {
+            name: name.to_owned(),
+            version: "1".to_owned(),
+            every: Some(Micros(1_000)),
+            when_empty: true,
+            ..Description::default()
+        };
+        let faults = Arc::clone(faults);
+        Box::new(Told {
+            description,
+            faults,
+        })
+    }
+
+    /// A pool without workers.
+    fn pool() -> Pool {
+        let parts = PoolParts {
+            name: "main".to_owned(),
+            catalog: Arc::default(),
+            scheduler: SchedulerConfig::default(),
+            executors: Vec::new(),
+            pinned: Vec::new(),
+            weights: PoolWeights::new(Weights::new(Arc::new(NoModels)), Vec::new()),
+            medians: Profile::default(),
+            drift_ratio: 1e9,
+            evidence: Vec::new(),
+            inbox_max: 16,
+            counters: Arc::new(VariantCounters::new(0)),
+            traces: None,
+        };
+        Pool::start(parts, Clock::start(), &Registry::new()).unwrap()
+    }
+
+    fn status(pool: &Pool) -> PoolStatus {
+        let (reply, status) = oneshot::channel();
+        pool.handle().send(Message::Status(reply));
+        status.blocking_recv().unwrap()
+    }
+
+    #[test]
+    fn the_loss_of_the_last_good_version_is_not_that_of_the_active_policy() {
+        let pool = pool();
+        let [good, new] = [(); 2].map(|()| Arc::new(AtomicBool::new(false)));
+        for (name, faults) in [("good", &good), ("new", &new)] {
+            let (done, took) = bounded(1);
+            let policy = told(name, faults);
+            let message = Message::Install(policy, PolicyRecord::default(), done);
+            pool.handle().send(message);
+            took.recv().unwrap();
+        }
+        // Asked in the window that the active policy fails.
+        good.store(true, Ordering::SeqCst);
+        new.store(true, Ordering::SeqCst);
+        let give_up = Instant::now() + Duration::from_secs(60);
+        while status(&pool).faults.values().sum::<u64>() < 2 {
+            assert!(Instant::now() < give_up, "a policy was not asked");
+            thread::sleep(Duration::from_millis(1));
+        }
+        assert_eq!(status(&pool).policy, "new@1");
+        let (done, took) = bounded(1);
+        let message = Message::Recompiled(told("new", &new), PolicyRecord::default(), done);
+        pool.handle().send(message);
+        assert!(took.recv().is_ok(), "the code of the active policy changes");
     }
 }

@@ -1,7 +1,7 @@
 //! A run decided from outside equals the run of a policy with the same plans.
 
 use switchyard_core::catalog::Catalog;
-use switchyard_core::ids::{AppId, ExitId, VariantId, WorkerId};
+use switchyard_core::ids::{AppId, ExitId, RequestId, VariantId, WorkerId};
 use switchyard_core::plan::{Lane, Plan, Route};
 use switchyard_core::policy::{Description, Policy, PolicyFault, WindowFields};
 use switchyard_core::time::{Micros, Time};
@@ -145,4 +145,45 @@ fn markov_phases_are_left_as_often_as_they_should_be() {
     // A third of the time busy; some 270 changes in 400 s.
     assert!((900..1_800).contains(&busy), "{busy}");
     assert!((200..340).contains(&changes), "{changes}");
+}
+
+#[test]
+fn faults_leave_the_next_slots_to_be_decided_from_outside() {
+    let mut scenario = scenario(catalog(2), "heart=periodic:20");
+    scenario.duration = Micros::from_millis(30_000);
+    let mut stepped = Stepped::try_new(&scenario, SLOT, WANTS, 1, ()).unwrap();
+    let mut plan = Plan::default();
+    for _ in 0..10 {
+        plan.routes.push(Route {
+            app: AppId(0),
+            lanes: vec![Lane {
+                // There is no such worker.
+                worker: WorkerId(9),
+                variant: VariantId(0),
+                exit: ExitId(0),
+                weight: 1.0,
+                min_batch: 1,
+                max_batch: 1,
+                capacity: 1,
+            }],
+        });
+        stepped.step(&mut plan).unwrap();
+    }
+    // Requests starve, one after the other.
+    for _ in 0..200 {
+        stepped.step(&mut plan).unwrap();
+    }
+    let mut rejected = 0;
+    for _ in 0..10 {
+        let waiting = &stepped.window().requests.id;
+        plan.rejects.extend(waiting.iter().map(|&id| RequestId(id)));
+        rejected += waiting.len() as u64;
+        stepped.step(&mut plan).unwrap();
+    }
+    let report = stepped.finish().unwrap();
+    assert_eq!(report.faults["refused"], 10);
+    assert!(report.faults["starved"] > 5, "{:?}", report.faults);
+    assert_eq!(report.taken_off, 0);
+    assert!(rejected > 0);
+    assert_eq!(report.ledger["rejected_by_policy"], rejected);
 }

@@ -167,10 +167,16 @@ impl EarliestDeadlineFirst {
     /// Whether a worker may hold one more parked request.
     fn can_park(&self, window: &Window, choice: FallbackChoice) -> bool {
         let worker = choice.worker.index();
+        let spec = &self.catalog.workers[worker];
         let parked = window.workers.parked.get(worker).copied();
-        let most = self.catalog.workers[worker].parked_max;
+        let may_park = self.foreign.may_park(worker, self.menu.largest_parking());
+        let (true, Some(parked), Some(may_park)) =
+            (spec.can.parking && spec.can.stage_ranges, parked, may_park)
+        else {
+            return false;
+        };
         // One of those that this plan parks may be among them already.
-        parked.is_some_and(|parked| parked as usize + self.long.len() <= most as usize)
+        parked as usize + may_park + self.long.len() <= spec.parked_max as usize
     }
 }
 

@@ -22,6 +22,8 @@ pub(super) struct Menu {
     room: Vec<u32>,
     /// By app: the largest batch that any of its variants takes.
     largest_batch: Vec<u32>,
+    /// The largest batch that parks its requests; 0 if no variant has several stages.
+    largest_parking: u32,
     /// By kind and exit (of all variants, one after the other), then by batch from 1.
     latencies: Vec<Vec<Option<Micros>>>,
     /// By kind and variant: the latency of its largest batch to its last exit.
@@ -77,6 +79,9 @@ impl Menu {
             let before = menu.first_exit.last().copied().unwrap_or_default();
             menu.first_exit.push(before + variant.exits.len());
         }
+        let staged = catalog.variants.iter().filter(|v| v.stages > 1);
+        let parking = staged.map(|variant| variant.max_batch).max();
+        menu.largest_parking = parking.unwrap_or_default();
         for kind in (0..catalog.kinds.len() as u32).map(KindId) {
             menu.add_latencies(kind, catalog);
             menu.add_longest(kind, catalog);
@@ -211,6 +216,11 @@ impl Menu {
     pub(super) fn largest_batch(&self, app: AppId) -> u32 {
         let largest = self.largest_batch.get(app.index());
         largest.copied().unwrap_or_default()
+    }
+
+    /// The largest batch that parks its requests; 0 if no variant has several stages.
+    pub(super) fn largest_parking(&self) -> u32 {
+        self.largest_parking
     }
 
     /// Latency of the largest batch of a variant to its last exit; zero if it is not kept.
