@@ -100,7 +100,7 @@ impl Bench for CandleBench<'_> {
             let mut bench = CandleKind {
                 source: self.source,
                 device: known.device.open()?,
-                meter: self.meters.of_kind(kind),
+                meter: self.meters.of_kind(kind, known.device),
                 build: known.build.clone(),
                 loaded: Vec::new(),
             };
@@ -142,10 +142,11 @@ impl KindBench for CandleKind<'_> {
             app: variant.app,
             variant: id,
             input: sample(&model, model.model.typical_tokens()),
-            model: Arc::clone(&model),
+            model,
         });
         Ok(VariantLoad {
-            memory_bytes: model.bytes,
+            // The catalog has one size of a variant; that of narrow weights differs between devices.
+            memory_bytes: self.source.memory_bytes(id)?,
             time,
         })
     }

@@ -35,10 +35,19 @@ struct CacheState {
     loads: Vec<Micros>,
     /// Part of the budget that parked activations take, and the weights that only they need.
     parked_bytes: u64,
+    /// The load ahead of time that is under way.
+    ahead: Option<LoadAhead>,
     /// Grows with each replacement of a variant's weights.
     generations: BTreeMap<VariantId, u64>,
     version: u64,
     counts: CacheCounts,
+}
+
+/// A load ahead of time.
+struct LoadAhead {
+    variant: VariantId,
+    /// Weights that replaced the variant's while the loader read the old ones.
+    replacement: Option<Arc<LoadedModel>>,
 }
 
 /// Weights as one worker holds them. Other workers may share the model, so its count cannot tell
@@ -82,6 +91,7 @@ impl ModelCache {
             residents: Residents::new(budget_bytes),
             loads: Vec::new(),
             parked_bytes: 0,
+            ahead: None,
             generations: BTreeMap::new(),
             version: 0,
             counts: CacheCounts::default(),
@@ -157,7 +167,7 @@ impl ModelCache {
     /// The time it took; `None` if it was resident or another load took its room.
     ///
     /// # Errors
-    /// It does not fit or cannot be read.
+    /// It does not fit, which may show only after its load, or it cannot be read.
     pub(crate) fn load_ahead(
         &self,
         variant: VariantId,
@@ -165,7 +175,7 @@ impl ModelCache {
         sooner: usize,
     ) -> Result<Option<Micros>, CacheError> {
         let start = Instant::now();
-        {
+        let need = {
             let mut state = self.state();
             if state.residents.contains(variant) {
                 return Ok(None);
@@ -175,14 +185,18 @@ impl ModelCache {
             let begun = state.residents.begin_load(need, sooner);
             let evicted = begun.map_err(|no_room| self.refusal(&state, need, no_room))?;
             self.evicted(&mut state, &evicted);
-        }
+            state.ahead = Some(LoadAhead {
+                variant,
+                replacement: None,
+            });
+            need
+        };
         let loaded = self.weights.load(variant, &self.device);
         let mut state = self.state();
-        match loaded {
+        let replacement = state.ahead.take().and_then(|ahead| ahead.replacement);
+        match replacement.map_or(loaded, Ok) {
             Ok(model) => {
-                let load = state.load_of(variant);
-                let held = state.hold(variant, model);
-                if !state.residents.end_load(variant, load, held) {
+                if !self.end_load(&mut state, need, sooner, model)? {
                     return Ok(None);
                 }
                 state.counts.loads += 1;
@@ -194,6 +208,36 @@ impl ModelCache {
                 Err(error.into())
             }
         }
+    }
+
+    /// Holds a model that was loaded ahead of time. It is counted with the bytes that it takes; the
+    /// source may have expected others. False when its room was given to another variant meanwhile.
+    fn end_load(
+        &self,
+        state: &mut CacheState,
+        need: Need<'_>,
+        sooner: usize,
+        model: Arc<LoadedModel>,
+    ) -> Result<bool, CacheError> {
+        let (variant, bytes) = (need.variant, model.bytes);
+        let load = state.load_of(variant);
+        let held = state.hold(variant, model);
+        if !state.residents.end_load(variant, load, Arc::clone(&held)) {
+            return Ok(false);
+        }
+        if bytes == need.bytes {
+            return Ok(true);
+        }
+        state.residents.remove(variant);
+        if bytes > need.bytes {
+            let need = state.booked(need, bytes);
+            let begun = state.residents.begin_load(need, sooner);
+            let evicted = begun.map_err(|no_room| self.refusal(state, need, no_room))?;
+            state.residents.abandon_load(variant);
+            self.evicted(state, &evicted);
+        }
+        state.residents.insert(variant, bytes, load, held);
+        Ok(true)
     }
 
     /// The variants that a preload must not evict: all resident ones. None for a pinned variant,
@@ -208,7 +252,9 @@ impl ModelCache {
 
     /// Frees the room of a load that panicked.
     pub(crate) fn abandon(&self, variant: VariantId) {
-        self.state().residents.abandon_load(variant);
+        let mut state = self.state();
+        state.ahead = None;
+        state.residents.abandon_load(variant);
     }
 
     /// The variants of `soon` that are not resident, with their positions there.
@@ -241,6 +287,11 @@ impl ModelCache {
     ) -> Option<ReplacedModel> {
         let mut state = self.state();
         *state.generations.entry(variant).or_default() += 1;
+        if let Some(ahead) = state.ahead.as_mut()
+            && ahead.variant == variant
+        {
+            ahead.replacement = Some(Arc::clone(model));
+        }
         let held = state.hold(variant, Arc::clone(model));
         let before = state.residents.replace(variant, held)?;
         Some(ReplacedModel {
@@ -286,12 +337,14 @@ impl ModelCache {
         soon: &[VariantId],
     ) -> Result<Arc<WorkerModel>, CacheError> {
         let expected_bytes = self.weights.memory_bytes(variant)?;
-        self.make_room(state, variant, expected_bytes, soon)?;
+        let need = self.need(state, variant, expected_bytes, soon);
+        self.make_room(state, need)?;
         let model = self.weights.load(variant, &self.device)?;
         let bytes = model.bytes;
         if bytes > expected_bytes {
             // It takes more than the source expected.
-            self.make_room(state, variant, bytes, soon)?;
+            let need = state.booked(need, bytes);
+            self.make_room(state, need)?;
         }
         let load = state.load_of(variant);
         let held = state.hold(variant, model);
@@ -301,14 +354,7 @@ impl ModelCache {
         Ok(held)
     }
 
-    fn make_room(
-        &self,
-        state: &mut CacheState,
-        variant: VariantId,
-        bytes: u64,
-        soon: &[VariantId],
-    ) -> Result<(), CacheError> {
-        let need = self.need(state, variant, bytes, soon);
+    fn make_room(&self, state: &mut CacheState, need: Need<'_>) -> Result<(), CacheError> {
         match state.residents.make_room(need) {
             Ok(evicted) => {
                 self.evicted(state, &evicted);
@@ -372,6 +418,16 @@ impl ModelCache {
 impl CacheState {
     fn load_of(&self, variant: VariantId) -> Micros {
         self.loads.get(variant.index()).copied().unwrap_or_default()
+    }
+
+    /// The need of a model that is loaded and takes these bytes. It has its memory of the device
+    /// already: only the budget counts.
+    fn booked<'a>(&self, need: Need<'a>, bytes: u64) -> Need<'a> {
+        Need {
+            bytes,
+            parked_bytes: self.parked_bytes,
+            ..need
+        }
     }
 
     fn hold(&self, variant: VariantId, model: Arc<LoadedModel>) -> Arc<WorkerModel> {

@@ -1,8 +1,9 @@
 //! Energy of processors and GPUs, on machines that count it.
 //!
 //! The energy of a kind of worker is that of its processor: [`Rapl`] counts the CPU's kinds,
-//! [`Nvml`] those of NVIDIA's GPUs. On machines without such a counter the operator may declare the
-//! power ([`ProfileFile::declare_power`](switchyard_profile::ProfileFile::declare_power)), which the
+//! [`Nvml`] those that are measured on the first of NVIDIA's GPUs. For any other kind the operator
+//! may declare the power
+//! ([`ProfileFile::declare_power`](switchyard_profile::ProfileFile::declare_power)), which the
 //! profile marks as declared.
 
 mod meter;

@@ -103,7 +103,7 @@ pub struct ModelCell {
     pub app: String,
     /// The variant.
     pub variant: String,
-    /// Bytes its weights take on the device.
+    /// Bytes its weights take, as in the catalog.
     pub memory_bytes: u64,
     /// Most bytes that a batch of the largest size held, without weights and inputs, as the
     /// allocator counted them. Absent if no allocator counted.

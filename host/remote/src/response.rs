@@ -13,7 +13,8 @@ use crate::model::{RemoteModel, RemoteOutputs, RemoteTensor};
 /// The output of a batch of `rows` requests.
 ///
 /// # Errors
-/// An output is missing, or has another type, number of rows or shape.
+/// An output is missing, has another type, number of rows or shape, or has NaN or infinity as an
+/// answer.
 pub(crate) fn output(
     model: &RemoteModel,
     rows: usize,
@@ -25,6 +26,13 @@ pub(crate) fn output(
             let numbers = tensor.numbers().map(|bytes| &bytes[..]).unwrap_or_default();
             let (words, _) = numbers.as_chunks();
             let probabilities: Vec<f32> = words.iter().map(|w| f32::from_le_bytes(*w)).collect();
+            // With NaN the most likely class would be arbitrary.
+            if let Some(odd) = probabilities.iter().find(|value| !value.is_finite()) {
+                let name = &wanted.name;
+                return Err(format!(
+                    "output `{name}` has {odd}: an input is too large for the model, or no number"
+                ));
+            }
             Ok(BatchOutput::Answered {
                 classes: probabilities.len() / rows.max(1),
                 probabilities,
@@ -218,6 +226,21 @@ mod tests {
         ] {
             let error = output(&model, 2, &wrong).unwrap_err();
             assert!(error.contains(part), "{error}");
+        }
+    }
+
+    #[test]
+    fn an_answer_of_nan_or_infinity_is_refused() {
+        let card = TensorCard::fixed("probabilities", Datatype::Fp32, &[2]);
+        let model = model(Task::Classify, &[card]);
+        for odd in [f32::NAN, f32::INFINITY] {
+            let raw = [0.25, 0.75, odd, 0.0].map(f32::to_le_bytes).concat();
+            let wrong = answer("probabilities", "FP32", &[2, 2], &raw);
+            let error = output(&model, 2, &wrong).unwrap_err();
+            let expected = format!(
+                "output `probabilities` has {odd}: an input is too large for the model, or no number"
+            );
+            assert_eq!(error, expected);
         }
     }
 

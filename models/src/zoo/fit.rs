@@ -110,16 +110,14 @@ fn check_task(file: &Path, app: &AppCard, variant: &VariantCard) -> Result<(), M
             _ => Ok(()),
         };
     }
-    let takes_text = variant.architecture.takes_text();
-    let is_text = |input: &TensorCard| input.datatype == Datatype::Bytes;
-    let strange = |input: &TensorCard| !input.is_flat() || is_text(input) != takes_text;
+    let (taken, takes) = match variant.architecture.takes_text() {
+        true => (Datatype::Bytes, "takes text, one per request: BYTES [1]"),
+        false => (Datatype::Fp32, "takes values of fixed dimensions: FP32"),
+    };
+    let strange = |input: &TensorCard| !input.is_flat() || input.datatype != taken;
     let mut read = app.inputs.iter().filter(is_read);
     let Some(input) = read.find(|input| strange(input)) else {
         return Ok(());
-    };
-    let takes = match takes_text {
-        true => "takes text, one per request: BYTES [1]",
-        false => "takes values of fixed dimensions: FP32",
     };
     let (name, datatype, shape) = (&input.name, input.datatype.name(), &input.shape);
     let reason = format!("{takes}; the application's input `{name}` is {datatype} {shape:?}");
@@ -250,4 +248,63 @@ fn check_datatype(
         format!("architecture.{kind}"),
         reason,
     ))
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use super::*;
+
+    const APP: &str = r#"
+name = "x"
+summary = "x"
+classes = ["a", "b"]
+slo_ms = 10.0
+penalty = "step"
+inputs = [{ name = "x", datatype = "FP32", shape = [4] }]
+outputs = [{ name = "probabilities", datatype = "FP32", shape = [2] }]
+"#;
+
+    const VARIANT: &str = r#"
+name = "mlp"
+summary = "x"
+weights = "x"
+parameters = 23
+max_batch = 1
+stages = 1
+exits = [{ name = "final", after_stage = 1, accuracy = 0.9 }]
+
+[architecture]
+kind = "mlp"
+samples = 4
+classes = 2
+layers = [3]
+
+[provenance]
+command = "x"
+data = "x"
+"#;
+
+    #[test]
+    fn an_input_of_another_type_than_the_network_reads_is_refused() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("card.toml");
+        std::fs::write(&file, APP).unwrap();
+        let mut app = AppCard::read(&file).unwrap();
+        std::fs::write(&file, VARIANT).unwrap();
+        let variant = VariantCard::read(&file).unwrap();
+        let file = Path::new("model.toml");
+        check_fit(file, &app, &variant).unwrap();
+        for datatype in [Datatype::Uint8, Datatype::Int64] {
+            app.inputs[0].datatype = datatype;
+            let error = check_fit(file, &app, &variant).unwrap_err().to_string();
+            let expected = format!(
+                "model.toml: field `architecture`: takes values of fixed dimensions: FP32; the \
+                 application's input `x` is {} [4]",
+                datatype.name()
+            );
+            assert_eq!(error, expected);
+        }
+    }
 }

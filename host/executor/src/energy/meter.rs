@@ -2,6 +2,8 @@
 
 use switchyard_profile::EnergySource;
 
+use crate::device::DeviceName;
+
 /// Counts energy.
 pub trait EnergyMeter: Send + Sync {
     /// Microjoules since a fixed moment; `None` once the counter cannot be read any more.
@@ -13,19 +15,30 @@ pub trait EnergyMeter: Send + Sync {
 pub struct Meters<'a> {
     /// Counts the processors.
     pub rapl: Option<&'a dyn EnergyMeter>,
-    /// Counts the first GPU, on which GPU workers are measured.
+    /// Counts the first GPU, `cuda:0`.
     pub nvml: Option<&'a dyn EnergyMeter>,
 }
 
 // === impl Meters ===
 
 impl<'a> Meters<'a> {
-    /// The counter of a kind of worker, by the kind's [name](crate::device::DeviceName::kind).
-    pub fn of_kind(self, kind: &str) -> Option<&'a dyn EnergyMeter> {
-        match EnergySource::of_kind(kind)? {
-            EnergySource::Rapl => self.rapl,
-            EnergySource::Nvml => self.nvml,
-            EnergySource::Declared => None,
+    /// The counter of a kind of worker that is measured on `device`, by the kind's
+    /// [name](DeviceName::kind). `None` on any GPU but the first.
+    pub fn of_kind(self, kind: &str, device: DeviceName) -> Option<&'a dyn EnergyMeter> {
+        match (EnergySource::of_kind(kind)?, device) {
+            (EnergySource::Rapl, _) => self.rapl,
+            (EnergySource::Nvml, DeviceName::Cuda(0)) => self.nvml,
+            (EnergySource::Nvml, _) => {
+                if self.nvml.is_some() {
+                    tracing::info!(
+                        kind,
+                        %device,
+                        "its energy is not measured: only that of `cuda:0` is counted"
+                    );
+                }
+                None
+            }
+            (EnergySource::Declared, _) => None,
         }
     }
 }
@@ -49,7 +62,14 @@ mod tests {
             rapl: Some(&rapl),
             nvml: Some(&nvml),
         };
-        let read = |meters: Meters<'_>, kind| meters.of_kind(kind).and_then(EnergyMeter::total_uj);
+        let read = |meters: Meters<'_>, kind: &str| {
+            let device = match kind {
+                "cuda" => DeviceName::Cuda(0),
+                _ => DeviceName::Cpu,
+            };
+            let meter = meters.of_kind(kind, device);
+            meter.and_then(EnergyMeter::total_uj)
+        };
         let kinds = ["cpu-1t", "cpu-16t", "cuda", "metal", "imported"];
         assert_eq!(
             kinds.map(|kind| read(all, kind)),
@@ -59,5 +79,18 @@ mod tests {
         assert_eq!(read(only_rapl, "cuda"), None, "never the CPU's counter");
         let only_nvml = Meters { rapl: None, ..all };
         assert_eq!(read(only_nvml, "cpu-1t"), None);
+    }
+
+    #[test]
+    fn a_kind_on_another_gpu_than_the_first_is_not_counted() {
+        let nvml = Constant(2);
+        let meters = Meters {
+            rapl: None,
+            nvml: Some(&nvml),
+        };
+        let is_counted = |device| meters.of_kind("cuda-h200", device).is_some();
+        assert!(is_counted(DeviceName::Cuda(0)));
+        assert!(!is_counted(DeviceName::Cuda(1)));
+        assert!(!is_counted(DeviceName::Cpu));
     }
 }

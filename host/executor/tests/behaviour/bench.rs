@@ -7,8 +7,8 @@ use switchyard_core::catalog::Catalog;
 use switchyard_executor::energy::{EnergyMeter, Meters};
 use switchyard_executor::{CandleBench, DeviceName, KindToMeasure, ModelSource, versions};
 use switchyard_profile::{
-    Machine, MeasureError, MeasureOptions, MeasureProgress, MeasureSubject, Measurement,
-    ProfileFile, Provenance, measure,
+    CatalogNames, Machine, MeasureError, MeasureOptions, MeasureProgress, MeasureSubject,
+    Measurement, Percentile, ProfileFile, Provenance, measure,
 };
 
 use crate::toy::{self, ToySource, ToySpec};
@@ -80,6 +80,28 @@ fn variants_are_measured_on_each_kind() {
     assert!(versions["candle"].starts_with("0."), "{versions:?}");
     assert!(versions.contains_key("rustc") && versions.contains_key("switchyard"));
     assert!(profile.energy.is_empty());
+}
+
+/// Narrow weights take other bytes on a GPU than on the CPU; the catalog has one size of a variant.
+#[test]
+fn a_profile_has_the_catalogs_size_of_a_variant() {
+    let toys = ToySource::new(&[40]);
+    toys.take_more(2);
+    let catalog = toy::catalog(&toys);
+    let source: Arc<dyn ModelSource> = toys;
+    let bench = CandleBench {
+        source: &source,
+        kinds: &[kind(1)],
+        meters: Meters::default(),
+    };
+    let profile = measured(&catalog, &bench, Duration::from_secs(1)).unwrap();
+    assert_eq!(profile.models[0].memory_bytes, 40);
+    let names = CatalogNames {
+        kinds: &catalog.kinds,
+        apps: &catalog.apps,
+        variants: &catalog.variants,
+    };
+    profile.to_core(names, Percentile::P50).unwrap();
 }
 
 #[test]

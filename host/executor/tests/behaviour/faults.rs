@@ -28,6 +28,8 @@ struct ToyGpu {
     used: AtomicU64,
     /// Bytes that a stage takes while it runs.
     workspace: AtomicU64,
+    /// Bytes that a load takes beyond the expected ones.
+    surplus: AtomicU64,
     /// The message that every stage fails with.
     broken: Mutex<Option<&'static str>>,
     stages: AtomicUsize,
@@ -51,6 +53,7 @@ impl ToyGpu {
             bytes,
             used: AtomicU64::new(0),
             workspace: AtomicU64::new(0),
+            surplus: AtomicU64::new(0),
             broken: Mutex::new(None),
             stages: AtomicUsize::new(0),
         })
@@ -124,9 +127,10 @@ impl ModelSource for GpuSource {
         _device: &Device,
     ) -> std::result::Result<LoadedModel, LoadError> {
         let name = self.name(variant);
+        let bytes = MODEL + self.0.surplus.load(Ordering::Relaxed);
         let weights = self
             .0
-            .take(MODEL)
+            .take(bytes)
             .map_err(|message| LoadError::new(&name, message))?;
         Ok(LoadedModel {
             name,
@@ -142,7 +146,7 @@ impl ModelSource for GpuSource {
                 open: Vec::new(),
             }]),
             reads: vec![0],
-            bytes: MODEL,
+            bytes,
         })
     }
 }
@@ -316,4 +320,18 @@ fn memory_that_others_took_is_not_loaded_into() {
         2,
         "20 bytes more were not needed"
     );
+}
+
+/// The GPU's free memory is without the model's: its bytes count once.
+#[test]
+fn a_model_that_takes_more_than_expected_is_counted_once() {
+    let gpu = ToyGpu::of(100);
+    let cache = cache(&gpu).with_gauge(Box::new(ToyDriver(Arc::clone(&gpu))));
+    let mut executor = CandleExecutor::over(cache).with_retries();
+    probabilities(&mut executor, 0);
+    gpu.surplus.store(20, Ordering::Relaxed);
+    probabilities(&mut executor, 1);
+    let residency = executor.residency();
+    assert_eq!(residency.resident, [VariantId(0), VariantId(1)]);
+    assert_eq!(residency.free_bytes, 1_000 - 100);
 }

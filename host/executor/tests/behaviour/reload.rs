@@ -28,7 +28,7 @@ fn close(a: &[f32], b: &[f32]) {
 }
 
 /// The answers of an executor that had these weights from the start.
-fn expected(shift: f32, requests: &[u64]) -> Vec<f32> {
+pub(crate) fn expected(shift: f32, requests: &[u64]) -> Vec<f32> {
     let source = ToySource::new(&[10]);
     source.shift(shift);
     let mut fresh = CandleExecutor::new(Weights::new(source), Device::Cpu, 100);

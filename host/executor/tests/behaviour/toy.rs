@@ -1,6 +1,6 @@
 //! Tiny hand-made models, and jobs for them.
 
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Barrier, Mutex};
 use std::time::Duration;
 
@@ -61,6 +61,8 @@ pub(crate) struct ToySource {
     pub(crate) models: Vec<ToySpec>,
     pub(crate) loads: AtomicUsize,
     shift: Mutex<f32>,
+    /// Bytes that a load takes and the source does not expect.
+    surplus: AtomicU64,
     broken: Mutex<Option<String>>,
     /// If set, a load waits here at its begin and its end.
     pub(crate) gate: Mutex<Option<Arc<Barrier>>>,
@@ -89,6 +91,7 @@ impl ToySource {
             models,
             loads: AtomicUsize::new(0),
             shift: Mutex::new(0.0),
+            surplus: AtomicU64::new(0),
             broken: Mutex::new(None),
             gate: Mutex::new(None),
         })
@@ -97,6 +100,11 @@ impl ToySource {
     /// Later loads have other weights.
     pub(crate) fn shift(&self, shift: f32) {
         *self.shift.lock().unwrap() = shift;
+    }
+
+    /// Later loads take more bytes than the source expects.
+    pub(crate) fn take_more(&self, bytes: u64) {
+        self.surplus.store(bytes, Ordering::Relaxed);
     }
 
     /// Later loads fail ...
@@ -158,7 +166,7 @@ impl ModelSource for ToySource {
                 open: Vec::new(),
             }]),
             reads: vec![0],
-            bytes: spec.bytes,
+            bytes: spec.bytes + self.surplus.load(Ordering::Relaxed),
         })
     }
 }

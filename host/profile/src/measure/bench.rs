@@ -97,7 +97,7 @@ pub trait KindBench {
 /// A load of a variant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct VariantLoad {
-    /// Bytes its weights take on the device.
+    /// Bytes its weights take, as in the catalog.
     pub memory_bytes: u64,
     /// Time until it was resident.
     pub time: Micros,
