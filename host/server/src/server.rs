@@ -21,8 +21,8 @@ use std::time::{Duration, Instant};
 
 use crossbeam_channel::{Receiver, bounded};
 
-use self::changes::ConfigFollower;
 pub use self::changes::ConfigSource;
+use self::changes::{ConfigFollower, FilesAtStart};
 use self::drain::{drain, flush_after};
 pub use self::error::{ServeError, StartError};
 pub use self::listeners::Listeners;
@@ -60,6 +60,7 @@ pub struct Server {
     asked: Option<Receiver<AddApp>>,
     pools: Arc<ServingPools>,
     config: Config,
+    files: FilesAtStart,
 }
 
 // === impl Server ===
@@ -78,6 +79,8 @@ impl Server {
     /// # Errors
     /// Also when it was cancelled.
     pub fn start_unless(config: Config, cancel: &Cancel) -> Result<Self, StartError> {
+        // Before the cards are read: a change from here on is taken in once the files are followed.
+        let files = FilesAtStart::of(&config);
         let mut adapted = config.clone();
         // First, because models and policies open files too.
         adapted.server.connections_max = descriptors::prepare(config.server.connections_max);
@@ -99,6 +102,7 @@ impl Server {
             asked: Some(asked),
             pools: Arc::new(pools),
             config: adapted,
+            files,
         })
     }
 
@@ -106,7 +110,8 @@ impl Server {
     /// zoos that clients load. Without it only a restart does. A server follows one source.
     pub fn follow(&mut self, source: ConfigSource) {
         if let Some(asked) = self.asked.take() {
-            self.follower = ConfigFollower::start(Arc::clone(&self.pools), source, asked);
+            let pools = Arc::clone(&self.pools);
+            self.follower = ConfigFollower::start(pools, source, asked, &self.files);
         }
     }
 
@@ -148,6 +153,7 @@ impl Server {
             asked,
             pools,
             config,
+            ..
         } = self;
         // Without a follower nothing answers: clients learn it at once.
         drop(asked);

@@ -53,6 +53,8 @@ pub struct Tls {
     files: TlsConfig,
     /// Protocols that a client may choose by ALPN.
     protocols: &'static [&'static [u8]],
+    /// The files before they were opened.
+    opened: Stamps,
     config: ArcSwap<ServerConfig>,
 }
 
@@ -71,11 +73,13 @@ impl Tls {
         files: &TlsConfig,
         protocols: &'static [&'static [u8]],
     ) -> Result<Self, TlsError> {
+        let opened = stamps(files);
         let config = read(field, files, protocols)?;
         Ok(Self {
             field,
             files: files.clone(),
             protocols,
+            opened,
             config: ArcSwap::from_pointee(config),
         })
     }
@@ -90,13 +94,13 @@ impl Tls {
             .await
     }
 
-    /// Reads the files again whenever they change, until it is dropped. Files that cannot be used leave the
-    /// last ones in use.
+    /// Reads the files again whenever they have changed since they were opened, until it is dropped. Files
+    /// that cannot be used leave the last ones in use.
     pub(crate) async fn follow(&self, look_every: Duration) {
-        let mut read_at = self.stamps();
+        let mut read_at = self.opened.clone();
         loop {
             sleep(look_every).await;
-            let now = self.stamps();
+            let now = stamps(&self.files);
             if now == read_at {
                 continue;
             }
@@ -109,16 +113,6 @@ impl Tls {
                 Err(error) => tracing::error!(%error, "the certificate before stays in use"),
             }
         }
-    }
-
-    fn stamps(&self) -> Stamps {
-        let TlsConfig {
-            certificate,
-            key,
-            client_ca,
-        } = &self.files;
-        let files = [certificate, key].into_iter().chain(client_ca);
-        files.map(|file| stamp(file)).collect()
     }
 }
 
@@ -135,6 +129,16 @@ pub(crate) async fn refuse_plain(mut stream: TcpStream) {
             return;
         }
     }
+}
+
+fn stamps(files: &TlsConfig) -> Stamps {
+    let TlsConfig {
+        certificate,
+        key,
+        client_ca,
+    } = files;
+    let files = [certificate, key].into_iter().chain(client_ca);
+    files.map(|file| stamp(file)).collect()
 }
 
 fn stamp(file: &Path) -> Option<(Option<SystemTime>, u64, u64)> {
@@ -287,39 +291,61 @@ mod tests {
         );
     }
 
+    /// Replaces `live.pem` and `live.key` with the pair of this name.
+    fn put(folder: &Path, from: &str) {
+        for end in ["pem", "key"] {
+            let new = folder.join("new");
+            std::fs::copy(fixture(&format!("{from}.{end}")), &new).unwrap();
+            std::fs::rename(&new, folder.join(format!("live.{end}"))).unwrap();
+        }
+    }
+
+    fn open_live(folder: &Path) -> Arc<Tls> {
+        put(folder, "server");
+        let files = TlsConfig {
+            certificate: folder.join("live.pem"),
+            key: folder.join("live.key"),
+            client_ca: None,
+        };
+        Arc::new(Tls::open("tls", &files, &[]).unwrap())
+    }
+
+    async fn until_replaced(tls: &Tls, first: &Arc<ServerConfig>) {
+        let began = std::time::Instant::now();
+        while Arc::ptr_eq(first, &tls.config.load_full()) {
+            assert!(began.elapsed() < Duration::from_secs(20));
+            sleep(SOON).await;
+        }
+    }
+
     #[tokio::test]
     async fn changed_files_are_used_and_broken_ones_are_not() {
         let folder = tempfile::tempdir().unwrap();
-        let file = |name: &str| folder.path().join(name);
-        let put = |from: &str| {
-            for end in ["pem", "key"] {
-                let new = file("new");
-                std::fs::copy(fixture(&format!("{from}.{end}")), &new).unwrap();
-                std::fs::rename(&new, file(&format!("live.{end}"))).unwrap();
-            }
-        };
-        put("server");
-        let files = TlsConfig {
-            certificate: file("live.pem"),
-            key: file("live.key"),
-            client_ca: None,
-        };
-        let tls = Arc::new(Tls::open("tls", &files, &[]).unwrap());
+        let tls = open_live(folder.path());
         let following = tokio::spawn({
             let tls = Arc::clone(&tls);
             async move { tls.follow(SOON).await }
         });
         tokio::task::yield_now().await;
         let first = tls.config.load_full();
-        std::fs::write(file("live.pem"), "broken").unwrap();
+        std::fs::write(folder.path().join("live.pem"), "broken").unwrap();
         sleep(20 * SOON).await;
         assert!(Arc::ptr_eq(&first, &tls.config.load_full()));
-        put("rotated");
-        let began = std::time::Instant::now();
-        while Arc::ptr_eq(&first, &tls.config.load_full()) {
-            assert!(began.elapsed() < Duration::from_secs(20));
-            sleep(SOON).await;
-        }
+        put(folder.path(), "rotated");
+        until_replaced(&tls, &first).await;
         following.abort();
+    }
+
+    /// The ports are bound before the models are loaded, and followed afterwards.
+    #[tokio::test]
+    async fn files_that_change_before_they_are_followed_are_used() {
+        let folder = tempfile::tempdir().unwrap();
+        let tls = open_live(folder.path());
+        let first = tls.config.load_full();
+        put(folder.path(), "rotated");
+        tokio::select! {
+            () = tls.follow(SOON) => {}
+            () = until_replaced(&tls, &first) => {}
+        }
     }
 }

@@ -4,10 +4,12 @@
 
 use std::net::TcpListener;
 use std::path::Path;
+use std::sync::mpsc;
+use std::time::Duration;
 
 use switchyard_server::assembly::PoolPlan;
 use switchyard_server::config::{Config, ServerConfig};
-use switchyard_server::server::Listeners;
+use switchyard_server::server::{ConfigSource, Listeners, Server};
 use switchyard_server::sockets::ListenAddress;
 
 #[test]
@@ -119,4 +121,45 @@ fn numbers_that_are_not_finite_are_no_work_for_a_gpu() {
         evidence.contains("field `non_finite`: true, but"),
         "{evidence}"
     );
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_configuration_that_changes_during_the_start_is_read_again() {
+    let following = tokio::task::spawn_blocking(|| {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("switchyard.toml");
+        let paper = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/paper");
+        let text = format!(
+            r#"
+            app = [{{ name = "alexnet" }}]
+            worker = [{{ name = "w" }}]
+            pool = [{{ name = "main", apps = ["alexnet"], workers = ["w"], policy = "edf-fallback" }}]
+            policies = {{ dir = {:?} }}
+            profile = {{ file = {:?}, stand_in = true }}
+            "#,
+            folder.path(),
+            paper.join("mael/profile.json"),
+        );
+        for (is_changed, patience) in [
+            (false, Duration::from_millis(500)),
+            (true, Duration::from_secs(60)),
+        ] {
+            std::fs::write(&file, &text).unwrap();
+            let mut server = Server::start(Config::read(&file).unwrap()).unwrap();
+            if is_changed {
+                std::fs::write(&file, format!("{text}# changed\n")).unwrap();
+            }
+            let (tell, read) = mpsc::channel();
+            let again = file.clone();
+            server.follow(ConfigSource {
+                file: Some(file.clone()),
+                read: Box::new(move || {
+                    let _ = tell.send(());
+                    Config::read(&again)
+                }),
+            });
+            assert_eq!(read.recv_timeout(patience).is_ok(), is_changed);
+        }
+    });
+    following.await.unwrap();
 }

@@ -19,6 +19,7 @@ use switchyard_policy::files::{FileStamps, FileWatcher, WatchOptions};
 use switchyard_threads::ServiceThread;
 
 use self::files::ConfigFiles;
+pub(super) use self::files::FilesAtStart;
 use self::refusal::ChangeRefused;
 use super::running::RunningPool;
 use super::serving::ServingPools;
@@ -82,12 +83,13 @@ struct Change {
 // === impl ConfigFollower ===
 
 impl ConfigFollower {
-    /// Follows the files from now on, and SIGHUP where there is one. `None`: the system gives no
-    /// thread, as the log says.
+    /// Follows the files from now on, and SIGHUP where there is one. Files that have changed since the
+    /// start are read again. `None`: the system gives no thread, as the log says.
     pub(super) fn start(
         pools: Arc<ServingPools>,
         source: ConfigSource,
         asked: Receiver<AddApp>,
+        at_start: &FilesAtStart,
     ) -> Option<Self> {
         let (wake, woken) = bounded(1);
         let cancel = Cancel::default();
@@ -108,6 +110,10 @@ impl ConfigFollower {
             watched: None,
         };
         following.watch(&following.pools.config());
+        // The watcher takes the files of now as known.
+        if following.source.file.is_some() && at_start.have_changed() {
+            let _ = wake.try_send(());
+        }
         let hangups = Hangups::listen(wake.clone());
         let stopping = cancel.clone();
         let thread = ServiceThread::spawn("config", move || following.run(&woken, &asked));

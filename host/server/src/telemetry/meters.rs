@@ -7,6 +7,14 @@ use std::sync::atomic::{AtomicU64, Ordering};
 #[derive(Clone, Debug, Default)]
 pub struct Counter(pub(super) Arc<AtomicU64>);
 
+/// A counter that follows a count of another part of the program, which begins at 0.
+#[derive(Debug)]
+pub(super) struct CountFollower {
+    counter: Counter,
+    /// The count that was followed last.
+    seen: u64,
+}
+
 /// Counts microseconds; shown in seconds.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct SecondsCounter(pub(super) Arc<AtomicU64>);
@@ -44,6 +52,21 @@ impl Counter {
 
     pub(super) fn get(&self) -> u64 {
         self.0.load(Ordering::Relaxed)
+    }
+}
+
+// === impl CountFollower ===
+
+impl CountFollower {
+    /// Adds to what the counter has now.
+    pub(super) fn new(counter: Counter) -> Self {
+        Self { counter, seen: 0 }
+    }
+
+    /// Adds the increase of the count since the last call.
+    pub(super) fn follow(&mut self, count: u64) {
+        self.counter.increment(count.saturating_sub(self.seen));
+        self.seen = self.seen.max(count);
     }
 }
 
@@ -154,5 +177,19 @@ mod tests {
         counter.raise_to(7);
         counter.raise_to(3);
         assert_eq!(counter.get(), 7);
+    }
+
+    #[test]
+    fn a_counter_follows_one_count_after_another() {
+        let counter = Counter::default();
+        let mut first = CountFollower::new(counter.clone());
+        for count in [0, 5, 5, 4, 7] {
+            first.follow(count);
+        }
+        assert_eq!(counter.get(), 7);
+        let mut second = CountFollower::new(counter.clone());
+        second.follow(2);
+        first.follow(8);
+        assert_eq!(counter.get(), 10);
     }
 }

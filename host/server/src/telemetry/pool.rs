@@ -13,7 +13,7 @@ use switchyard_executor::Residency;
 
 use super::answers::AnswerMeters;
 use super::faults::PolicyFaults;
-use super::meters::{Counter, Gauge, Histogram, SecondsCounter};
+use super::meters::{CountFollower, Counter, Gauge, Histogram, SecondsCounter};
 use super::names;
 use super::registry::Registry;
 
@@ -56,15 +56,15 @@ struct WorkerMeters {
     address: Option<(String, Gauge)>,
     busy: SecondsCounter,
     restarts: Counter,
-    loads: Counter,
+    loads: CountFollower,
     load_time: Histogram,
     resident: Gauge,
     resident_bytes: Gauge,
     free_bytes: Gauge,
-    hits: Counter,
-    misses: Counter,
-    evictions: Counter,
-    load_errors: Counter,
+    hits: CountFollower,
+    misses: CountFollower,
+    evictions: CountFollower,
+    load_errors: CountFollower,
 }
 
 /// The memory and load times of a variant.
@@ -178,8 +178,8 @@ impl PoolMeters {
     }
 
     /// The resident variants of a worker have changed.
-    pub(crate) fn residency(&self, worker: WorkerId, holds: &Residency) {
-        let Some(worker) = self.workers.get(worker.index()) else {
+    pub(crate) fn residency(&mut self, worker: WorkerId, holds: &Residency) {
+        let Some(worker) = self.workers.get_mut(worker.index()) else {
             return;
         };
         let bytes = |variant: &VariantId| self.memory.get(variant.index()).map_or(0, |v| v.bytes);
@@ -187,11 +187,11 @@ impl PoolMeters {
         worker.resident.set(holds.resident.len() as f64);
         worker.resident_bytes.set(resident as f64);
         worker.free_bytes.set(holds.free_bytes as f64);
-        worker.hits.raise_to(holds.counts.hits);
-        worker.misses.raise_to(holds.counts.misses);
-        worker.evictions.raise_to(holds.counts.evictions);
-        worker.loads.raise_to(holds.counts.loads);
-        worker.load_errors.raise_to(holds.counts.load_errors);
+        worker.hits.follow(holds.counts.hits);
+        worker.misses.follow(holds.counts.misses);
+        worker.evictions.follow(holds.counts.evictions);
+        worker.loads.follow(holds.counts.loads);
+        worker.load_errors.follow(holds.counts.load_errors);
     }
 
     /// A policy takes over: its faults are counted from 0, so that a rate has a first value.
@@ -331,6 +331,7 @@ impl WorkerMeters {
     fn new(registry: &Registry, pool: &str, name: &str) -> Self {
         let labels = [("worker", name)];
         let both = [("pool", pool), ("worker", name)];
+        let follower = |counter| CountFollower::new(registry.counter(counter, labels));
         let (up, restarts) = (
             registry.gauge(names::WORKER_UP, both),
             registry.counter(names::WORKER_RESTARTS, both),
@@ -342,15 +343,111 @@ impl WorkerMeters {
             address: None,
             busy: registry.seconds(names::WORKER_BUSY, both),
             restarts,
-            loads: registry.counter(names::CACHE_LOADS, labels),
+            loads: follower(names::CACHE_LOADS),
             load_time: registry.histogram(names::CACHE_LOAD_TIME, labels),
             resident: registry.gauge(names::CACHE_RESIDENT, labels),
             resident_bytes: registry.gauge(names::CACHE_BYTES, labels),
-            hits: registry.counter(names::CACHE_HITS, labels),
-            misses: registry.counter(names::CACHE_MISSES, labels),
-            evictions: registry.counter(names::CACHE_EVICTIONS, labels),
-            load_errors: registry.counter(names::CACHE_LOAD_ERRORS, labels),
+            hits: follower(names::CACHE_HITS),
+            misses: follower(names::CACHE_MISSES),
+            evictions: follower(names::CACHE_EVICTIONS),
+            load_errors: follower(names::CACHE_LOAD_ERRORS),
             free_bytes: registry.gauge(names::CACHE_FREE, labels),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use switchyard_core::catalog::{Capabilities, WorkerSpec};
+    use switchyard_core::ids::KindId;
+    use switchyard_executor::CacheCounts;
+
+    use super::*;
+
+    /// Of a pool with the worker `w0`.
+    fn meters(registry: &Registry, pending_max: usize) -> PoolMeters {
+        let worker = WorkerSpec {
+            name: "w0".to_owned(),
+            kind: KindId(0),
+            memory_bytes: 10,
+            queue_max: 4,
+            parked_max: 4,
+            can: Capabilities::ALL,
+            transfer: Micros::ZERO,
+            outstanding: 1,
+        };
+        let catalog = Catalog {
+            workers: vec![worker],
+            ..Catalog::default()
+        };
+        PoolMeters::new(registry, "main", &catalog, pending_max)
+    }
+
+    fn check(registry: &Registry, lines: &[&str]) {
+        let text = registry.render();
+        for line in lines {
+            assert!(text.lines().any(|shown| shown == *line), "{line}: {text}");
+        }
+    }
+
+    #[test]
+    fn a_pool_that_is_refused_leaves_the_gauges_of_the_serving_one() {
+        let registry = Registry::new();
+        let serving = meters(&registry, 100);
+        serving.fallback_serves(false);
+        let start = || {
+            let starting = meters(&registry, 200);
+            starting.fallback_serves(true);
+            starting
+        };
+        let as_before = [
+            "switchyard_fallback_active{pool=\"main\"} 0",
+            "switchyard_pending_max{pool=\"main\"} 100",
+        ];
+        let refused = start();
+        check(&registry, &as_before);
+        drop(refused);
+        check(&registry, &as_before);
+        let _next = start();
+        drop(serving);
+        check(
+            &registry,
+            &[
+                "switchyard_fallback_active{pool=\"main\"} 1",
+                "switchyard_pending_max{pool=\"main\"} 200",
+            ],
+        );
+    }
+
+    #[test]
+    fn the_counts_of_a_model_cache_go_on_in_the_next_pool() {
+        let registry = Registry::new();
+        let report = |meters: &mut PoolMeters, hits| {
+            let counts = CacheCounts {
+                hits,
+                loads: 1,
+                ..CacheCounts::default()
+            };
+            let holds = Residency {
+                counts,
+                ..Residency::default()
+            };
+            meters.residency(WorkerId(0), &holds);
+        };
+        let mut before = meters(&registry, 100);
+        report(&mut before, 3);
+        report(&mut before, 5);
+        let mut after = meters(&registry, 100);
+        report(&mut after, 2);
+        report(&mut before, 6);
+        drop(before);
+        report(&mut after, 4);
+        check(
+            &registry,
+            &[
+                "switchyard_model_cache_hits_total{worker=\"w0\"} 10",
+                "switchyard_model_cache_loads_total{worker=\"w0\"} 2",
+            ],
+        );
     }
 }

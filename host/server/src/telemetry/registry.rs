@@ -3,6 +3,9 @@
 //!
 //! A series lives as long as its handles: a pool, worker, policy or app that leaves drops them. A gauge
 //! then leaves at once; a counter or histogram is shown once more, so that no count is lost.
+//!
+//! Two pools of one name have gauges of the same labels while one replaces the other. The older gauge is
+//! shown until its pool has ended: the values of a pool that starts, and may be refused, stay hidden.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -35,7 +38,8 @@ struct Family {
 enum Series {
     Counter(Counter),
     Seconds(SecondsCounter),
-    Gauge(Gauge),
+    /// In the order in which they were made. The first one is shown.
+    Gauge(Vec<Gauge>),
     Histogram(Histogram),
 }
 
@@ -87,7 +91,7 @@ impl Registry {
         }
     }
 
-    /// The gauge of this name and these labels.
+    /// A gauge of this name and these labels, from 0. It is shown once no older one is held.
     pub(crate) fn gauge<const N: usize>(
         &self,
         name: GaugeName,
@@ -118,13 +122,17 @@ impl Registry {
         let mut families = lock(&self.families);
         families.retain(|name, family| {
             // Handles are made under the lock: a series without one is written by no thread.
-            let held = |series: &Series| series.handles() > 0;
-            let is_gauge = |series: &Series| matches!(series, Series::Gauge(_));
-            family.series.retain(|_, it| held(it) || !is_gauge(it));
+            family.series.retain(|_, series| match series {
+                Series::Gauge(made) => {
+                    made.retain(|Gauge(cell)| has_handle(cell));
+                    !made.is_empty()
+                }
+                _ => true,
+            });
             let gone: Vec<String> = family
                 .series
                 .iter()
-                .filter(|(_, series)| !held(series))
+                .filter(|(_, series)| !series.is_held())
                 .map(|(labels, _)| labels.clone())
                 .collect();
             family.render(name, &mut text);
@@ -151,7 +159,7 @@ impl Family {
             let shown = match series {
                 Series::Counter(counter) => Shown::Count(counter.get()),
                 Series::Seconds(seconds) => Shown::Value(seconds.seconds()),
-                Series::Gauge(gauge) => Shown::Value(gauge.get()),
+                Series::Gauge(made) => Shown::Value(made.first().map_or(0.0, Gauge::get)),
                 Series::Histogram(histogram) => {
                     let (buckets, count, sum) = histogram.0.read();
                     Shown::Histogram {
@@ -177,16 +185,19 @@ impl Series {
         }
     }
 
-    /// Handles outside the registry.
-    fn handles(&self) -> usize {
-        let all = match self {
-            Self::Counter(Counter(cell))
-            | Self::Seconds(SecondsCounter(cell))
-            | Self::Gauge(Gauge(cell)) => Arc::strong_count(cell),
-            Self::Histogram(Histogram(cell)) => Arc::strong_count(cell),
-        };
-        all - 1
+    /// Whether there is a handle outside the registry.
+    fn is_held(&self) -> bool {
+        match self {
+            Self::Counter(Counter(cell)) | Self::Seconds(SecondsCounter(cell)) => has_handle(cell),
+            Self::Gauge(made) => made.iter().any(|Gauge(cell)| has_handle(cell)),
+            Self::Histogram(Histogram(cell)) => has_handle(cell),
+        }
     }
+}
+
+/// Whether a cell of the registry has a handle outside it.
+fn has_handle<T>(cell: &Arc<T>) -> bool {
+    Arc::strong_count(cell) > 1
 }
 
 fn counter<const N: usize>(
@@ -210,10 +221,12 @@ fn gauge<const N: usize>(
 ) -> Gauge {
     let mut families = lock(families);
     let series = series(&mut families, (name.name, name.help), labels);
-    match series.or_insert_with(|| Series::Gauge(Gauge::default())) {
-        Series::Gauge(gauge) => gauge.clone(),
-        _ => Gauge::default(),
+    let gauge = Gauge::default();
+    if let Series::Gauge(made) = series.or_insert_with(|| Series::Gauge(Vec::new())) {
+        made.retain(|Gauge(cell)| has_handle(cell));
+        made.push(gauge.clone());
     }
+    gauge
 }
 
 fn series<'a, const N: usize>(
@@ -283,5 +296,27 @@ mod tests {
         assert!(registry.render().contains("switchyard_worker_up"));
         drop(gauge);
         assert!(!registry.render().contains("switchyard_worker_up"));
+    }
+
+    #[test]
+    fn the_oldest_gauge_of_the_same_labels_is_shown() {
+        let registry = Registry::new();
+        let gauge = |value| {
+            let gauge = registry.gauge(names::PENDING_MAX, [("pool", "main")]);
+            gauge.set(value);
+            gauge
+        };
+        let shows = |value: u32| {
+            let line = format!("switchyard_pending_max{{pool=\"main\"}} {value}");
+            registry.render().lines().any(|shown| shown == line)
+        };
+        let (oldest, refused, next) = (gauge(1.0), gauge(2.0), gauge(3.0));
+        assert!(shows(1));
+        drop(refused);
+        assert!(shows(1));
+        drop(oldest);
+        assert!(shows(3));
+        drop(next);
+        assert!(!registry.render().contains("switchyard_pending_max"));
     }
 }

@@ -17,6 +17,31 @@ pub(super) struct ConfigFiles {
     apps: BTreeSet<PathBuf>,
 }
 
+/// The files as a start found them.
+pub(crate) struct FilesAtStart {
+    files: ConfigFiles,
+    /// `None`: the system did not say.
+    looks: Option<FileStamps>,
+}
+
+// === impl FilesAtStart ===
+
+impl FilesAtStart {
+    /// Looks at the files of this configuration.
+    pub(crate) fn of(config: &Config) -> Self {
+        let files = ConfigFiles::of(&config.source, config);
+        Self {
+            looks: files.looks().ok(),
+            files,
+        }
+    }
+
+    /// Whether a file has changed since then.
+    pub(super) fn have_changed(&self) -> bool {
+        self.files.looks().ok() != self.looks
+    }
+}
+
 // === impl ConfigFiles ===
 
 impl ConfigFiles {
