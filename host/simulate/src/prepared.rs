@@ -13,6 +13,7 @@ use crate::error::InputError;
 use crate::meta::meta;
 use crate::observed::{RowCollectors, RowKind};
 use crate::request::SimulationRequest;
+use crate::shipped::read_exactly;
 use crate::tables::ColumnTable;
 use crate::test_bed::TestBed;
 use crate::votes;
@@ -51,6 +52,25 @@ impl Prepared {
         loader: &PolicyLoader,
     ) -> Result<Self, InputError> {
         let test_bed = TestBed::read(&request)?;
+        Self::on(test_bed, request, loader)
+    }
+
+    /// As [`try_new`](Self::try_new); a request without a configuration gets the shipped one, whether or
+    /// not another is found.
+    ///
+    /// # Errors
+    /// As of [`try_new`](Self::try_new).
+    pub fn on_shipped(request: SimulationRequest) -> Result<Self, InputError> {
+        let config = read_exactly(request.config.as_deref(), request.bundle.clone())?;
+        let test_bed = TestBed::of(config, &request)?;
+        Self::on(test_bed, request, &PolicyLoader::try_new()?)
+    }
+
+    fn on(
+        test_bed: TestBed,
+        request: SimulationRequest,
+        loader: &PolicyLoader,
+    ) -> Result<Self, InputError> {
         let contenders = Contenders::load(&request.policies, &test_bed, loader)?;
         let points = points(&request, &test_bed)?;
         let left_out = left_out(&request, &points)?;

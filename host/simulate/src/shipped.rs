@@ -34,7 +34,15 @@ pub fn read_config(file: Option<&Path>) -> Result<Config, InputError> {
 /// Names the field that is wrong.
 pub fn read_config_with(file: Option<&Path>, bundle: Option<Bundle>) -> Result<Config, InputError> {
     let found = file.map(Path::to_path_buf).or_else(find);
-    let draft = draft_with(found.as_deref(), bundle, Use::InPlace, |_| {});
+    read_exactly(found.as_deref(), bundle)
+}
+
+/// As [`read_config_with`]; without a file the shipped one, whether or not another is found.
+pub(crate) fn read_exactly(
+    file: Option<&Path>,
+    bundle: Option<Bundle>,
+) -> Result<Config, InputError> {
+    let draft = draft_with(file, bundle, Use::InPlace, |_| {});
     draft.and_then(Draft::finish).map_err(InputError::new)
 }
 

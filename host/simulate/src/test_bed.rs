@@ -9,7 +9,7 @@ use switchyard_core::catalog::Catalog;
 use switchyard_policy::Limits;
 use switchyard_profile::{Percentile, ProfileFile};
 use switchyard_server::assembly::{self, Measured, PoolPlan};
-use switchyard_server::config::LatencySource;
+use switchyard_server::config::{Config, LatencySource};
 use switchyard_sim::{Quantile, ServiceTimes};
 
 use crate::error::InputError;
@@ -42,7 +42,12 @@ pub struct TestBed {
 
 impl TestBed {
     pub(crate) fn read(args: &SimulationRequest) -> Result<Self, InputError> {
-        let mut config = read_config_with(args.config.as_deref(), args.bundle.clone())?;
+        let config = read_config_with(args.config.as_deref(), args.bundle.clone())?;
+        Self::of(config, args)
+    }
+
+    /// That of this configuration.
+    pub(crate) fn of(mut config: Config, args: &SimulationRequest) -> Result<Self, InputError> {
         if let Some(zoo) = &args.zoo {
             for app in &mut config.apps {
                 app.zoo.clone_from(zoo);

@@ -38,8 +38,11 @@ pub(super) fn configuration(
         if let Some(zoo) = prepared.request.zoo.clone().or(own) {
             app.insert("zoo".to_owned(), absolute(&zoo)?);
         }
-        if let Some(late) = prepared.request.late {
-            app.insert("late".to_owned(), value(late)?);
+        // The defaults of an imported profile and of a server differ.
+        let name = app.get("name").and_then(Value::as_str);
+        let mut simulated = prepared.test_bed.catalog.apps.iter();
+        if let Some(simulated) = simulated.find(|it| Some(it.name.as_str()) == name) {
+            app.insert("late".to_owned(), value(simulated.late)?);
         }
     }
 
@@ -51,8 +54,12 @@ pub(super) fn configuration(
         .filter_map(|worker| worker.get("name").cloned());
     pool.insert("workers".to_owned(), Value::Array(names.collect()));
     policy(&mut pool, prepared, named)?;
-    if prepared.request.latencies == Some(LatencySource::Profiled) {
-        pool.insert("latencies".to_owned(), "profiled".into());
+    if let Some(latencies) = prepared.request.latencies {
+        let latencies = match latencies {
+            LatencySource::Observed => "observed",
+            LatencySource::Profiled => "profiled",
+        };
+        pool.insert("latencies".to_owned(), latencies.into());
     }
     if let Some(budget) = prepared.request.window_budget {
         let ms = i64::try_from(budget.as_millis()).unwrap_or(i64::MAX);
@@ -62,10 +69,7 @@ pub(super) fn configuration(
         pool.remove(other);
     }
 
-    let mut server = table(&config, "server");
-    for port in ["http", "admin"] {
-        server.insert(port.to_owned(), "127.0.0.1:0".into());
-    }
+    let server = server(&config);
     let mut policies = Table::new();
     policies.insert("dir".to_owned(), absolute(&folder.join("policies"))?);
     policies.insert("cache".to_owned(), absolute(&folder.join("compiled"))?);
@@ -76,6 +80,8 @@ pub(super) fn configuration(
     profile.insert("stand_in".to_owned(), stands_in.into());
 
     let list = |tables: Vec<Table>| Value::Array(tables.into_iter().map(Value::Table).collect());
+    // The server is no member of the configured cluster.
+    config.remove("etcd");
     config.insert("app".to_owned(), list(apps));
     config.insert("worker".to_owned(), list(workers));
     config.insert("pool".to_owned(), list(vec![pool]));
@@ -83,6 +89,18 @@ pub(super) fn configuration(
     config.insert("policies".to_owned(), Value::Table(policies));
     config.insert("profile".to_owned(), Value::Table(profile));
     toml::to_string(&config).map_err(Failure::check)
+}
+
+/// The configured limits, on free ports of this machine for plain HTTP.
+fn server(config: &Table) -> Table {
+    let mut server = table(config, "server");
+    for outside in ["grpc", "tls", "admin_tls", "operators", "traces"] {
+        server.remove(outside);
+    }
+    for port in ["http", "admin"] {
+        server.insert(port.to_owned(), "127.0.0.1:0".into());
+    }
+    server
 }
 
 /// The policy as it is simulated: its file, its settings, the seed of its random numbers.
@@ -168,16 +186,22 @@ fn value(of: impl Serialize) -> Result<Value, Failure> {
 
 #[cfg(test)]
 mod tests {
+    use switchyard_simulate::{SimulationRequest, words};
+
     use super::*;
 
-    fn workers(text: &str, count: usize, workers: LiveWorkers) -> Vec<(String, Vec<i64>)> {
-        let config: Table = text.parse().expect("a configuration");
-        let options = LiveOptions {
+    fn options(workers: LiveWorkers, config: &Path) -> LiveOptions {
+        LiveOptions {
             workers,
             client_core: Some(3),
             worker_cores: vec![0, 1, 2],
-            config: "test-bed.toml".into(),
-        };
+            config: config.to_path_buf(),
+        }
+    }
+
+    fn workers(text: &str, count: usize, workers: LiveWorkers) -> Vec<(String, Vec<i64>)> {
+        let config: Table = text.parse().expect("a configuration");
+        let options = options(workers, Path::new("test-bed.toml"));
         let made = repeated(&tables(&config, "worker"), count, &options);
         let shown = made.iter().map(|worker| {
             let cores = worker.get("cores").and_then(Value::as_array);
@@ -197,5 +221,71 @@ mod tests {
         assert_eq!(made, expected.map(|(name, cores)| (name.to_owned(), cores)));
         let made = workers(text, 2, LiveWorkers::StandIn);
         assert!(made.iter().all(|(_, cores)| cores.is_empty()), "{made:?}");
+    }
+
+    /// The configuration of a server with stand-ins; `more` is in that of a pool with an app of MAEL.
+    fn made(more: &str, latencies: Option<LatencySource>) -> Table {
+        let folder = tempfile::tempdir().expect("a folder");
+        let file = folder.path().join("production.toml");
+        let text = format!(
+            "[[app]]\nname = \"alexnet\"\n[[worker]]\nname = \"cpu\"\n[[pool]]\nname = \"main\"\n\
+             apps = [\"alexnet\"]\nworkers = [\"cpu\"]\npolicy = \"mael\"\n{more}"
+        );
+        fs::write(&file, text).expect("a file");
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+        let profile = root.join("tests/paper/mael/profile.json");
+        let workload = words::workload("poisson:1").expect("a workload");
+        let request = SimulationRequest {
+            config: Some(file.clone()),
+            latencies,
+            ..SimulationRequest::new(profile, workload, String::new())
+        };
+        let prepared = Prepared::try_new(request).expect("a simulation");
+        let named: Named = FALLBACK.parse().expect("a policy");
+        let options = options(LiveWorkers::StandIn, &file);
+        let text = configuration(&prepared, &options, &named, folder.path());
+        let text = text.expect("a configuration");
+        text.parse().expect("TOML")
+    }
+
+    #[test]
+    fn the_server_joins_no_cluster() {
+        let more = "[etcd]\nendpoints = [\"http://127.0.0.1:2379\"]\n\
+                    election = \"switchyard/leader\"\npolicies = \"switchyard/policies\"\n";
+        assert!(!made(more, None).contains_key("etcd"));
+    }
+
+    #[test]
+    fn the_server_has_only_its_own_ports() {
+        let text = "[server]\nhttp = \"0.0.0.0:8000\"\ngrpc = \"0.0.0.0:8001\"\n\
+                    tls = { certificate = \"a.pem\", key = \"a.key\" }\n\
+                    admin_tls = { certificate = \"a.pem\", key = \"a.key\" }\n\
+                    operators = \"operators\"\nthreads = 2\n\
+                    traces = { endpoint = \"http://127.0.0.1:4318\" }\n";
+        let config: Table = text.parse().expect("a configuration");
+        let expected = "http = \"127.0.0.1:0\"\nadmin = \"127.0.0.1:0\"\nthreads = 2\n";
+        let expected: Table = expected.parse().expect("a table");
+        assert_eq!(server(&config), expected);
+    }
+
+    #[test]
+    fn the_server_predicts_from_the_latencies_of_the_simulation() {
+        let configured = "latencies = \"profiled\"\n";
+        for (latencies, expected) in [
+            (None, "profiled"),
+            (Some(LatencySource::Observed), "observed"),
+            (Some(LatencySource::Profiled), "profiled"),
+        ] {
+            let pools = tables(&made(configured, latencies), "pool");
+            let written = pools[0].get("latencies").and_then(Value::as_str);
+            assert_eq!(written, Some(expected), "{latencies:?}");
+        }
+    }
+
+    #[test]
+    fn late_requests_are_treated_as_in_the_simulation() {
+        let apps = tables(&made("", None), "app");
+        let late = apps[0].get("late").and_then(Value::as_str);
+        assert_eq!(late, Some("serve"), "the default of an imported profile");
     }
 }

@@ -139,6 +139,7 @@ async fn point(
     let in_time = in_time(&after).saturating_sub(in_time(&before));
     Ok(CurvePoint {
         at: connections as f64,
+        load: None,
         goodput_per_s: per_s(in_time),
         faults: faults(&after).saturating_sub(faults(&before)),
         seen_per_s: Some(per_s(counts.in_time.load(Ordering::Relaxed))),

@@ -4,7 +4,7 @@ use switchyard_sim::plot::{
     Chart, LineChart, LinePoint, LineSeries, Scale, SeriesId, Tick, stacked,
 };
 
-use super::report::{Curve, OverloadReport};
+use super::report::{Curve, CurvePoint, OverloadReport};
 
 const TITLE: &str = "Answers in time past capacity";
 
@@ -13,9 +13,12 @@ const TITLE: &str = "Answers in time past capacity";
 impl OverloadReport {
     /// The figure as an SVG file: a panel for virtual time and one for HTTP.
     pub(crate) fn figure(&self) -> String {
-        let multiple = |first: f64, at: f64| format!("{:.3}", at / first);
+        let multiple =
+            |point: &CurvePoint| point.load.map_or(String::new(), |load| format!("{load}"));
         let simulated = panel("load, 1 at the peak", &self.simulated, multiple);
-        let live = panel("connections", &self.live, |_, at| format!("{at:.0}"));
+        let live = panel("connections", &self.live, |point| {
+            format!("{:.0}", point.at)
+        });
         let panels = [("Simulated", simulated), ("Over HTTP", live)];
         let panels: Vec<(&str, &dyn Chart)> = panels
             .iter()
@@ -31,17 +34,9 @@ impl OverloadReport {
 }
 
 /// The points of all curves are at the same loads, in equal steps.
-fn panel(x_title: &str, curves: &[Curve], label: impl Fn(f64, f64) -> String) -> LineChart {
+fn panel(x_title: &str, curves: &[Curve], label: impl Fn(&CurvePoint) -> String) -> LineChart {
     let longest = curves.iter().max_by_key(|curve| curve.points.len());
     let points = longest.map_or(&[][..], |curve| &curve.points);
-    let first = points.first().map_or(1.0, |point| point.at);
-    let name = |at: f64| {
-        let label = label(first, at);
-        match label.contains('.') {
-            true => label.trim_end_matches('0').trim_end_matches('.').to_owned(),
-            false => label,
-        }
-    };
     let line = |(id, curve): (SeriesId, &Curve)| {
         let points = (0_u32..).zip(curve.shares()).map(|(step, (point, share))| {
             let tip = format!("{}: {:.0}/s", curve.policy, point.goodput_per_s);
@@ -51,7 +46,7 @@ fn panel(x_title: &str, curves: &[Curve], label: impl Fn(f64, f64) -> String) ->
     };
     let ticks = (0_u32..).zip(points).map(|(step, point)| Tick {
         value: f64::from(step),
-        label: name(point.at),
+        label: label(point),
     });
     LineChart {
         x_title: x_title.to_owned(),
@@ -67,27 +62,27 @@ fn panel(x_title: &str, curves: &[Curve], label: impl Fn(f64, f64) -> String) ->
 
 #[cfg(test)]
 mod tests {
-    use super::super::report::CurvePoint;
     use super::*;
 
     #[test]
     fn curves_are_lines_over_loads_in_equal_steps() {
-        let point = |at: f64, goodput_per_s: f64| CurvePoint {
-            at,
+        let point = |load: f64, goodput_per_s: f64| CurvePoint {
+            at: 2_083.0 * load,
+            load: Some(load),
             goodput_per_s,
             ..CurvePoint::default()
         };
         let points = vec![
-            point(2_083.0, 2_000.0),
-            point(2_499.6, 1_500.0),
-            point(20_830.0, 2_100.0),
+            point(2.0, 2_000.0),
+            point(2.5, 1_500.0),
+            point(10.0, 2_100.0),
         ];
         let report = OverloadReport {
             simulated: vec![Curve::simulated("fcfs", points)],
             live: Vec::new(),
         };
         let figure = report.figure();
-        for shown in [">1<", ">1.2<", ">10<", "fcfs: 1500/s", "Simulated"] {
+        for shown in [">2<", ">2.5<", ">10<", "fcfs: 1500/s", "Simulated"] {
             assert!(figure.contains(shown), "{shown}: {figure}");
         }
         assert!(!figure.contains("Over HTTP"), "{figure}");

@@ -44,6 +44,8 @@ const RECOVERED_LEAST: f64 = 0.7;
 pub(crate) struct CurvePoint {
     /// Requests per second, or connections.
     pub(crate) at: f64,
+    /// Simulated: multiple of the load at the peak.
+    pub(crate) load: Option<f64>,
     /// Answers in time per second.
     pub(crate) goodput_per_s: f64,
     /// Faults of the policy.
@@ -184,11 +186,10 @@ impl fmt::Display for OverloadReport {
                 "faults",
             ]);
             for curve in &self.simulated {
-                let first = curve.points.first().map_or(1.0, |point| point.at);
                 for (point, share) in curve.shares() {
                     table.add_row([
                         curve.policy.clone(),
-                        format!("{:.1}x", point.at / first),
+                        point.load.map_or(String::new(), |load| format!("{load}x")),
                         format!("{:.0}", point.at),
                         format!("{:.0}", point.goodput_per_s),
                         percent(share),
@@ -281,13 +282,19 @@ mod tests {
 
     #[test]
     fn a_curve_that_falls_below_its_peak_is_reported() {
-        let points = vec![point(100.0, 100.0), point(1_000.0, 85.0)];
+        let loaded = |load: f64, goodput_per_s: f64| CurvePoint {
+            load: Some(load),
+            ..point(100.0 * load, goodput_per_s)
+        };
+        let points = vec![loaded(2.0, 100.0), loaded(10.0, 85.0)];
         let report = OverloadReport {
             simulated: vec![Curve::simulated("p", points)],
             live: Vec::new(),
         };
         let text = report.to_string();
-        assert!(text.contains("10.0x") && text.contains("85 %"), "{text}");
+        for shown in [" 2x ", " 10x ", "85 %"] {
+            assert!(text.contains(shown), "{shown}: {text}");
+        }
         assert_eq!(report.shortfalls(0.9), ["p at 1000: 85 % of its peak"]);
         assert!(report.shortfalls(0.8).is_empty());
     }

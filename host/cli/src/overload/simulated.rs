@@ -32,7 +32,10 @@ pub(super) fn curve(
         .find(|point| point.goodput_per_s >= 0.98 * most);
     let peak = peak.map_or(first, |point| point.at);
     let loads: Vec<f64> = options.loads.iter().map(|load| load * peak).collect();
-    let points = sweep(files, policy, &loads, options)?;
+    let mut points = sweep(files, policy, &loads, options)?;
+    for (point, load) in points.iter_mut().zip(&options.loads) {
+        point.load = Some(*load);
+    }
     Ok(Curve::simulated(policy, points))
 }
 

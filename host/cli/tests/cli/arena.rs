@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use insta::assert_snapshot;
 use serde_json::Value;
 
-use super::binary::{guest, policy, root, switchyard};
+use super::binary::{command, guest, policy, root, switchyard};
 
 /// A test bed on a profile from a file, the same on every machine.
 fn test_bed(folder: &Path, more: &str) -> PathBuf {
@@ -113,6 +113,28 @@ fn the_scoreboard_repeats_and_shows_refusals_and_faults() {
     for reference in ["src=", "href=", "@import", "url("] {
         assert!(!page.contains(reference), "{reference}");
     }
+}
+
+#[test]
+fn a_test_bed_without_a_configuration_has_the_shipped_one() {
+    let folder = tempfile::tempdir().unwrap();
+    let bed = fs::read_to_string(test_bed(folder.path(), "")).unwrap();
+    let lines = bed.lines().filter(|line| !line.starts_with("config"));
+    let bed = lines.collect::<Vec<_>>().join("\n");
+    fs::write(folder.path().join("tiny.toml"), bed).unwrap();
+    fs::write(
+        folder.path().join("switchyard.toml"),
+        "[server]\nhttp = 1\n",
+    )
+    .unwrap();
+    let words = "arena --test-bed tiny.toml --policy edf --workload steady --seeds 1 --out out";
+    let ran = command()
+        .current_dir(folder.path())
+        .args(words.split(' '))
+        .output()
+        .unwrap();
+    let stderr = String::from_utf8_lossy(&ran.stderr);
+    assert_eq!(ran.status.code(), Some(0), "{stderr}");
 }
 
 #[test]

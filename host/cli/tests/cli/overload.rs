@@ -29,6 +29,7 @@ fn goodput_holds_past_capacity() {
         assert!(goodput(0) > 100.0, "{curve}");
         assert!(goodput(2) >= 0.9 * goodput(0), "{curve}");
         assert!(points[2]["at"].as_f64() >= Some(2_000.0), "{curve}");
+        assert_eq!(points[2]["load"], 10.0, "{curve}");
     }
 }
 

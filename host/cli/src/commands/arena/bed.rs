@@ -178,14 +178,16 @@ impl Bed {
         let mut request = SimulationRequest::new(profile, any, String::new());
         request.config = file.config.as_ref().map(|config| folder.join(config));
         request.bundle = inputs.bundle.cloned();
-        request.folder = inputs.folder.map(Path::to_owned);
+        // Not those of a configuration: the same policies compete on every machine.
+        let bundled = inputs.bundle.map(|bundle| bundle.policies.as_path());
+        request.folder = inputs.folder.or(bundled).map(Path::to_owned);
         request.workers = file.workers;
         request.service = file
             .service
             .parse::<Service>()
             .map_err(|error| wrong(format!("service: `{}`, {error}", file.service)))?;
         let profile_hash = fs::read(&request.profile).map(|bytes| ContentHash::of(&[&bytes]));
-        let prepared = Prepared::try_new(request).map_err(|error| wrong(error.to_string()))?;
+        let prepared = Prepared::on_shipped(request).map_err(|error| wrong(error.to_string()))?;
         let Prepared {
             mut test_bed,
             points,

@@ -332,7 +332,7 @@ fn entries(args: &ArenaArgs, beds: &[Bed], loader: &PolicyLoader) -> Result<Vec<
     Ok(entries)
 }
 
-/// The fallback and the components of the folder of policies, otherwise of the bundle.
+/// The fallback and the components of `--policies`, by default of the bundle.
 fn shipped(beds: &[Bed]) -> Result<Vec<Named>, Failure> {
     let folders = beds.first().map(|bed| &bed.test_bed);
     let folders = folders.map(|bed| [Some(&bed.policies), bed.bundled.as_ref()]);
@@ -358,4 +358,55 @@ fn distinct<'a>(kind: &str, names: impl Iterator<Item = &'a str>) -> Result<(), 
         seen.push(name);
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::path::Path;
+
+    use super::*;
+
+    /// The policies that compete on a test bed whose configuration has a folder with the policy `mine`;
+    /// the bundle has `bundled`.
+    fn names(folder: Option<&str>) -> Vec<String> {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+        let paper = root.join("tests/paper/edgeserving");
+        let temporary = tempfile::tempdir().expect("a folder");
+        let here = temporary.path();
+        for name in ["own/mine", "share/bundled"] {
+            let file = here.join(name).with_extension("wasm");
+            fs::create_dir_all(file.parent().expect("a folder")).expect("a folder");
+            fs::write(file, "").expect("a file");
+        }
+        let config = fs::read_to_string(paper.join("test-bed.toml")).expect("a configuration");
+        let config = format!("{config}\n[policies]\ndir = \"own\"\n");
+        fs::write(here.join("pool.toml"), config).expect("a file");
+        let profile = paper.join("profile.json");
+        let bed = format!(
+            "config = \"pool.toml\"\nprofile = \"{}\"\nload = 0.8\nseconds = 0.1\n",
+            profile.display()
+        );
+        fs::write(here.join("tiny.toml"), bed).expect("a file");
+        let bundle = Bundle {
+            zoo: root.join("models/zoo"),
+            policies: here.join("share"),
+            repository: None,
+        };
+        let folder = folder.map(|folder| here.join(folder));
+        let inputs = BedInputs {
+            share: 1.0,
+            folder: folder.as_deref(),
+            bundle: Some(&bundle),
+        };
+        let bed = Bed::named(&here.join("tiny.toml").to_string_lossy(), &inputs);
+        let shipped = shipped(&[bed.expect("a test bed")]).expect("policies");
+        shipped.into_iter().map(|named| named.name).collect()
+    }
+
+    #[test]
+    fn the_bundled_policies_compete_unless_a_folder_is_given() {
+        assert_eq!(names(None), ["edf", "bundled"]);
+        assert_eq!(names(Some("own")), ["edf", "mine"]);
+    }
 }
