@@ -25,7 +25,7 @@ pub(crate) struct Progress {
     show: Option<Py<PyAny>>,
 }
 
-/// Runs `work` on another thread, without the interpreter's lock.
+/// Runs `work` on another thread, without the interpreter's lock. Clears `cancelled` of an earlier call.
 ///
 /// # Errors
 /// That of the work, of a signal's handler, such as `KeyboardInterrupt`, or of the call that shows progress.
@@ -35,6 +35,7 @@ pub(crate) fn detached<T: Send>(
     progress: &Progress,
     work: impl FnOnce() -> PyResult<T> + Send,
 ) -> PyResult<T> {
+    cancelled.store(false, Ordering::Relaxed);
     py.detach(|| {
         std::thread::scope(|scope| {
             let (done, ended) = sync_channel::<()>(1);

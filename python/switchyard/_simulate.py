@@ -12,6 +12,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from . import _native
 from ._native import CompiledPolicies, Error
 from ._result import Result
@@ -230,6 +232,8 @@ def reference_profile() -> Path:
 
 def _toml(value: Any) -> str:
     """A value of TOML on one line. Numbers keep all digits, as those of the command do."""
+    if isinstance(value, np.generic):
+        value = value.item()
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, (int, float)):

@@ -152,6 +152,13 @@ class _Use(ast.NodeVisitor):
             self.refuse(node, f"arrays have no `{node.attr}` in a component", "use another function, or lists (tolist)")
         self.generic_visit(node)
 
+    def visit_BinOp(self, node: ast.BinOp | ast.AugAssign) -> None:
+        if isinstance(node.op, ast.MatMult):
+            self.refuse(node, "`@` is not available in a component", "use (one * other).sum()")
+        self.generic_visit(node)
+
+    visit_AugAssign = visit_BinOp
+
     def visit_Call(self, node: ast.Call) -> None:
         if isinstance(node.func, ast.Attribute) and node.func.attr == "argsort":
             kinds = [word.value for word in node.keywords if word.arg == "kind"]

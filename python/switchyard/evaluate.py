@@ -124,7 +124,7 @@ class Evaluator:
     def score(self, policy: str | Policy | PythonPolicy | Callable[..., Any]) -> Score:
         """The score on the training traces, with feedback. An exception of a policy in Python scores 0.
 
-        Raises `switchyard.Error` if a policy, a trace or an option cannot be used.
+        Raises `switchyard.Error` if a policy, a trace or an option cannot be used, and `TypeError` for an unknown option.
         """
         return self._run(policy, self._train, self._seeds, is_held_out=False)
 
@@ -138,11 +138,14 @@ class Evaluator:
         class `make` that takes a `Catalog` (as `PythonPolicy.make`).
 
         Returns its metrics as a dictionary, with `combined_score`; where OpenEvolve is installed as its
-        `EvaluationResult`, with the feedback as an artifact. A program that fails scores 0.
+        `EvaluationResult`, with the feedback as an artifact. A program that fails scores 0; a trace or an option
+        that cannot be used raises, as in `score`.
         """
         try:
             score = self.score(_program(program_path))
         except Exception as error:
+            # Raises if a case is wrong: then the program is not at fault.
+            self._run("edf", self._train, self._seeds, is_held_out=True)
             score = _failed(error, self._seeds, is_held_out=False)
         metrics = {"combined_score": score.value, **score.metrics}
         try:
@@ -164,6 +167,8 @@ class Evaluator:
             except Exception as error:
                 if not isinstance(entered, PythonPolicy):
                     raise
+                # Raises if the case is wrong: then the policy is not at fault.
+                self._run("edf", [case], seeds, is_held_out=True)
                 return _failed(error, seeds, is_held_out=is_held_out)
         return _score(results, is_held_out=is_held_out)
 

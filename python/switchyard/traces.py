@@ -15,7 +15,7 @@ import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from datetime import datetime
+from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -358,8 +358,8 @@ class _Table:
                 date = datetime.fromisoformat(whole + fraction[len(digits) :])
             except ValueError:
                 raise Error(f"{self.source}: row {row}: {name}: {text!r}, must be a date of ISO 8601") from None
-            since = date - datetime(1970, 1, 1, tzinfo=date.tzinfo)
-            return since.total_seconds() + float(f"0.{digits or 0}")
+            epoch = datetime(1970, 1, 1, tzinfo=timezone.utc if date.tzinfo else None)
+            return (date - epoch).total_seconds() + float(f"0.{digits or 0}")
 
         return np.array([seconds(row, text) for row, text in enumerate(texts, 1)], dtype="f8")
 

@@ -142,6 +142,9 @@ class Sources(unittest.TestCase):
         self.refused("numpy.linalg is not available in a component; use abs, ", algebra)
         self.refused("arrays have no `reshape` in a component; use another function, or lists", reshaping)
         self.refused('argsort orders equal elements at will; use argsort(kind="stable")', unstable)
+        text = self.refused("`@` is not available in a component; use (one * other).sum()", multiplying)
+        self.assertIn(f"{__file__}:{multiplying.__code__.co_firstlineno + 1}: multiplying: ", text)
+        self.refused("`@` is not available", multiplying_in_place)
         self.refused("`open` is not available in a component; decide by catalog and window alone", reading)
         self.refused("`PROFILE` is a PosixPath; use functions, classes, numbers", with_path)
         self.refused("`missing` is not defined", undefined)
@@ -169,6 +172,14 @@ def reshaping(catalog):
 
 def unstable(catalog):
     return lambda window: window.requests.id.argsort()
+
+
+def multiplying(catalog):
+    return lambda window: window.requests.cost @ window.requests.cost
+
+
+def multiplying_in_place(catalog):
+    catalog @= catalog
 
 
 def reading(catalog):

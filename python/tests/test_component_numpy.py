@@ -2,11 +2,14 @@
 
 import importlib.util
 import itertools
+import operator
 import struct
 import sys
 import unittest
 import warnings
 from pathlib import Path
+from types import SimpleNamespace
+from unittest import mock
 
 import numpy as np
 
@@ -26,6 +29,18 @@ def component_numpy():
 
 
 own = component_numpy()
+
+
+def component_native():
+    """The component's module `switchyard._native`, without the bindings of the contract."""
+    bindings = {name: mock.MagicMock() for name in ["wit_world", "wit_world.exports", "wit_world.exports.scheduling"]}
+    file = FOLDER.parent / "switchyard" / "_native.py"
+    spec = importlib.util.spec_from_file_location("component_native", file)
+    module = importlib.util.module_from_spec(spec)
+    with mock.patch.dict(sys.modules, bindings):
+        spec.loader.exec_module(module)
+    return module
+
 
 KINDS = ["?", "u1", "u4", "u8", "i4", "i8", "f4", "f8"]
 
@@ -79,8 +94,9 @@ class SameAsNumpy(unittest.TestCase):
             return error
 
     def test_operators(self):
-        operators = {name: name for name in "+ - * / // % & | ^ < <= == != > >=".split()}
+        operators = {name: name for name in "+ - * / // % ** << >> & | ^ < <= == != > >=".split()}
         functions = {name: eval(f"lambda _, one, other: one {name} other") for name in operators}
+        functions |= {f"divmod {at}": eval(f"lambda _, one, other: divmod(one, other)[{at}]") for at in (0, 1)}
         for one, other in itertools.product(KINDS, KINDS):
             pairs = columns(self.random, one, 40), columns(self.random, other, 40)
             for name, function in functions.items():
@@ -88,7 +104,7 @@ class SameAsNumpy(unittest.TestCase):
                     self.same(function, *pairs)
                     self.same(function, [each[3] for each in pairs[0]], pairs[1])
                     self.same(function, [each[3] for each in pairs[0]], [each[5] for each in pairs[1]])
-        for one, number in itertools.product(KINDS, [0, 1, 3, -2, 255, 2**40, 0.0, 0.1, 2.5, True]):
+        for one, number in itertools.product(KINDS, [0, 1, 2, 3, -1, -2, 63, 255, 2**40, 0.0, 0.1, 0.5, 2.5, True]):
             pair = columns(self.random, one, 40)
             for name, function in functions.items():
                 with self.subTest(f"{one} {name} {number}"):
@@ -97,8 +113,59 @@ class SameAsNumpy(unittest.TestCase):
                     self.same(function, [each[2] for each in pair], (number, number))
         for kind in KINDS:
             pair = columns(self.random, kind, 40)
-            for function in [lambda _, one: ~one, lambda _, one: -one, lambda _, one: abs(one)]:
+            for function in [lambda _, one: ~one, lambda _, one: -one, lambda _, one: +one, lambda _, one: abs(one)]:
                 self.same(function, pair)
+                self.same(function, [each[2] for each in pair])
+
+    def test_powers_of_floats_are_those_of_numpy_or_refused(self):
+        for kind, exponent in itertools.product(["f4", "f8"], [-1, 0.5, 1, 2]):
+            theirs, ours = columns(self.random, kind, 2_000)
+            self.assertEqual(bits(theirs**exponent), bits(ours**exponent), (kind, exponent))
+        values = own.array([1.5, 2.0])
+        for function in [lambda: values**3, lambda: values**values, lambda: values[0] ** 2, lambda: 2.0**values]:
+            with self.assertRaisesRegex(TypeError, "only array \\*\\* number with -1, 0.5, 1, 2 in a component"):
+                function()
+
+    def test_operators_in_place(self):
+        names = "iadd isub imul itruediv ifloordiv imod ipow iand ior ixor ilshift irshift".split()
+
+        def changed(function):
+            def change(module, a, b):
+                a = a.copy()
+                view = a[1::2]
+                self.assertIs(function(view, b), view)
+                return a
+
+            return change
+
+        for one, other in itertools.product(KINDS, KINDS):
+            first, second = columns(self.random, one, 40), columns(self.random, other, 20)
+            for name in names:
+                function = changed(getattr(operator, name))
+                with self.subTest(f"{one} {name} {other}"):
+                    self.same(function, first, second)
+                    self.same(function, first, [each[3:4] for each in second])
+                    self.same(function, first, [each[3] for each in second])
+                    self.same(function, first, [each[:7] for each in second])
+                    self.same(function, [each[:2] for each in first], second)
+        for one, number in itertools.product(KINDS, [0, 1, 2, -2, 255, 2**40, 0.5, True]):
+            for name in names:
+                with self.subTest(f"{one} {name} {number}"):
+                    self.same(changed(getattr(operator, name)), columns(self.random, one, 12), (number, number))
+
+        def assigned(module, a, chosen):
+            a, same = (a.copy(),) * 2
+            a[chosen] += 1
+            a[2:] += a[:-2]
+            a *= 2
+            return same
+
+        for kind in KINDS:
+            self.same(assigned, columns(self.random, kind, 12), columns(self.random, "?", 12))
+        with self.assertRaises(TypeError):
+            own.array([1]).__iadd__(1.5)
+        with self.assertRaises(TypeError):
+            operator.iadd(own.array([1]), "1")
 
     def test_reductions(self):
         for kind, count in itertools.product(KINDS, [0, 1, 5, 8, 13, 128, 300, 1000]):
@@ -180,6 +247,26 @@ class SameAsNumpy(unittest.TestCase):
             own.array([[1]])
         with self.assertRaisesRegex(TypeError, "dtype: 'datetime64', must be one of"):
             own.array([1], dtype="datetime64")
+
+
+class Latencies(unittest.TestCase):
+    def test_numbers_of_arrays_give_the_latency_of_python_s(self):
+        rows = [(1, 900, 0, 1), (4, 300, 0, 1), (1, 50, 1, 2), (4, 70, 1, 2)]
+        profile = [
+            SimpleNamespace(kind=0, variant=0, from_stage=begin, to_stage=end, exit=None if end == 1 else 0, batch=batch, latency=latency)
+            for batch, latency, begin, end in rows
+        ]
+        catalog = component_native().Catalog(SimpleNamespace(profile=profile, workers=[SimpleNamespace(kind=0)]))
+        for begin, end, exit, batch in [(0, 1, None, 3), (0, 2, 0, 2), (1, 2, 0, 3), (0, 2, 0, 5), (0, 0, 0, 1)]:
+            expected = catalog.latency_us(0, 0, begin, end, exit, batch)
+            for kind in ["u1", "u4", "u8", "i4", "i8"]:
+                zero, begins, ends, batches = (own.array([number], kind)[0] for number in (0, begin, end, batch))
+                exits = None if exit is None else own.array([exit], kind)[0]
+                self.assertIs(type(made := catalog.latency_us(zero, zero, begins, ends, exits, batches)), type(expected))
+                self.assertEqual(made, expected, (kind, begin, end, batch))
+        self.assertEqual(catalog.latency_us(0, 0, 0, 1, None, 3), 500)
+        with self.assertRaises(TypeError):
+            catalog.latency_us(0, 0, 0, 1, None, 2.0)
 
 
 if __name__ == "__main__":

@@ -1,5 +1,6 @@
 """Scores for policy search: training and held-out traces apart, feedback, and OpenEvolve's interface."""
 
+import itertools
 import subprocess
 import sys
 import tempfile
@@ -11,6 +12,7 @@ import switchyard
 from switchyard._score_speed import SECONDS_MAX, call_time
 from switchyard.evaluate import HELD_OUT, TRAIN, Case, Evaluator
 from switchyard.policy import Plan, PythonPolicy
+from switchyard.traces import Trace
 
 SHORT = {"seconds": 0.2}
 CASES = [Case("calm", "poisson:500", options=SHORT), Case("heavy", "poisson:9000", options={"seconds": 0.05})]
@@ -92,6 +94,26 @@ class Scores(unittest.TestCase):
         with self.assertRaisesRegex(switchyard.Error, "held_out: poisson:1, poisson:1: names must differ"):
             Evaluator(held_out=["poisson:1", "poisson:1"])
 
+    def test_wrong_cases_are_no_scores(self):
+        wrong = {
+            "arrival process: `poison` is unknown": Case("typo", "poison:400"),
+            "nowhere.json": Case("profile", "poisson:400", profile="nowhere.json"),
+            "'nowhere', must be one of": Case("app", Trace([0, 9], ["nowhere"] * 2)),
+            "must be a whole number from 1": Case("workers", "poisson:400", options={"workers": 0}),
+            "'second'": Case("option", "poisson:400", options={"second": 1}),
+        }
+        failing = [refusing, lambda catalog: 1 / 0]
+        with tempfile.TemporaryDirectory() as folder:
+            program = Path(folder) / "program.py"
+            for text, case in wrong.items():
+                own = Evaluator([CASES[0], case], [case])
+                for score, policy in itertools.product([own.held_out_score, Evaluator([case]).score], failing):
+                    with self.subTest(text), self.assertRaisesRegex((switchyard.Error, TypeError), text):
+                        score(policy)
+                program.write_text("def make(catalog):\n    return lambda window: None\n")
+                with self.subTest(text), self.assertRaisesRegex((switchyard.Error, TypeError), text):
+                    own.evaluate(program)
+
 
 class Times(unittest.TestCase):
     def test_the_command_prints_seconds_of_a_call(self):
@@ -131,6 +153,8 @@ class Feedback(unittest.TestCase):
         score = evaluator().score(lambda catalog: lambda window: 1 / 0)
         self.assertEqual(score.value, 0.0)
         self.assertIn("ZeroDivisionError", score.feedback)
+        self.assertEqual(evaluator().held_out_score(lambda catalog: 1 / 0).value, 0.0)
+        self.assertIn("must be a Plan or None", evaluator().score(lambda catalog: lambda window: 7).feedback)
 
 
 class OpenEvolve(unittest.TestCase):

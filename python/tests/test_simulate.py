@@ -59,6 +59,12 @@ class SameAsTheCommand(unittest.TestCase):
         self.assertEqual(made.points, ["load=0.5", "load=1.5"])
         self.assertEqual(made.seeds, [7, 8])
 
+    def test_numbers_of_numpy_are_settings(self):
+        given = {"a": np.float64(0.1), "b": np.float32(0.5), "c": np.int64(3), "d": np.bool_(True), "e": [np.uint8(7)]}
+        plain = {"a": 0.1, "b": 0.5, "c": 3, "d": True, "e": [7]}
+        texts = [switchyard.Policy("own", settings=settings)._parts() for settings in (given, plain)]
+        self.assertEqual(*texts)
+
     def test_a_server_s_own_times(self):
         made = simulate("poisson:300", "fcfs", seconds=2, link_us=200, wire_us=900)
         self.check(made, "--policy fcfs --workload poisson:300 --seconds 2 --link-us 200 --wire-us 900".split())
@@ -271,6 +277,24 @@ class Threads(unittest.TestCase):
         with self.assertRaises(KeyboardInterrupt):
             simulate("poisson:1000", "sneakpeek", seconds=60, seeds=1000)
         self.assertLess(time.monotonic() - started, 60)
+
+    def test_an_interrupt_ends_no_later_call(self):
+        before = signal.signal(signal.SIGINT, signal.default_int_handler)
+        self.addCleanup(signal.signal, signal.SIGINT, before)
+        interrupts = []
+
+        def make(catalog):
+            if interrupts:
+                os.kill(os.getpid(), interrupts.pop())
+                # Longer than the time between two looks at signals.
+                time.sleep(0.5)
+            return lambda window: None
+
+        made = simulate("poisson:50", switchyard.PythonPolicy("own", make), seconds=1)
+        interrupts.append(signal.SIGINT)
+        with self.assertRaises(KeyboardInterrupt):
+            made.requests()
+        self.assertGreater(len(made.requests()["seed"]), 0)
 
 
 if __name__ == "__main__":

@@ -42,6 +42,9 @@ class Readers(Files):
         self.assertEqual(traces.read_csv(path, "at", unit="ms").at_us.tolist(), [0, 1, 1_500])
         path = self.file("timestamp\n2023-11-16 18:17:03.9799600\n2023-11-16 18:17:04.0319600\n")
         self.assertEqual(traces.read_csv(path).at_us.tolist(), [0, 52_000])
+        # The clock goes forward by an hour.
+        path = self.file("timestamp\n2024-03-31T01:59:59.5+01:00\n2024-03-31T03:00:00+02:00\n2024-03-31T01:00:01Z\n")
+        self.assertEqual(traces.read_csv(path).at_us.tolist(), [0, 500_000, 1_500_000])
 
     def test_burstgpt_leaves_out_failed_requests(self):
         heading = "Timestamp,Model,Request tokens,Response tokens,Total tokens,Log Type\n"

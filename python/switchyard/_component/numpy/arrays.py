@@ -1,7 +1,7 @@
 """Arrays of one dimension, and their elements, with the results of numpy 2."""
 
-from .kinds import FLOATS, common, fitted, kind_of, rounded, with_python
-from .operations import ARITHMETIC, BITS, COMPARISONS, operation
+from .kinds import FLOATS, common, fitted, is_same_kind, kind_of, rounded, with_python
+from .operations import ARITHMETIC, BITS, COMPARISONS, FLOAT_POWERS, SHIFTS, operation
 
 
 def kind_of_value(value):
@@ -36,6 +36,10 @@ def _binary(name, one, other):
     else:
         kind = joined_kind(one, other)
         one_kind, other_kind = (own or kind for own in kinds)
+    if name == "pow" and kind in FLOATS:
+        if not isinstance(one, ndarray) or isinstance(other, ndarray) or _plain(other) not in FLOAT_POWERS:
+            shown = ", ".join(map(str, FLOAT_POWERS))
+            raise TypeError(f"pow: of floats is only array ** number with {shown} in a component; use *, or lists (tolist)")
     result, function = operation(name, one_kind, other_kind, kind)
     if not isinstance(one, ndarray) and not isinstance(other, ndarray):
         return generic(function(_plain(one), _plain(other)), result)
@@ -62,6 +66,11 @@ def _values(value):
 class _Operators:
     """Operators of arrays and scalars."""
 
+    def __pos__(self):
+        if self.kind == "?":
+            raise TypeError("+: needs numbers")
+        return self._each(lambda value: value, self.kind)
+
     def __neg__(self):
         if self.kind == "?":
             raise TypeError("-: needs numbers; of booleans use ~")
@@ -78,6 +87,12 @@ class _Operators:
             raise TypeError("~: needs booleans or integers")
         return self._each(lambda value: not value if kind == "?" else fitted(kind, ~value), kind)
 
+    def __divmod__(self, other):
+        return self // other, self % other
+
+    def __rdivmod__(self, other):
+        return other // self, other % self
+
 
 def _operator(name, is_reversed):
     def method(self, other):
@@ -86,7 +101,23 @@ def _operator(name, is_reversed):
     return method
 
 
-for _name in [*ARITHMETIC, *BITS]:
+def _in_place(name):
+    def method(self, other):
+        made = _binary(name, self, other)
+        if made is NotImplemented:
+            return made
+        if not is_same_kind(made.kind, self.kind):
+            raise TypeError(f"{name}: the result has the kind {made.kind}, which an array of {self.kind} does not take in place")
+        if len(made) != len(self):
+            raise ValueError(f"{name}: the result has {len(made)} elements, must have {len(self)} in place")
+        self[:] = made
+        return self
+
+    return method
+
+
+_BINARY = [*ARITHMETIC, *BITS, *SHIFTS]
+for _name in _BINARY:
     setattr(_Operators, f"__{_name}__", _operator(_name, False))
     setattr(_Operators, f"__r{_name}__", _operator(_name, True))
 for _name in COMPARISONS:
@@ -299,6 +330,10 @@ class ndarray(_Operators):
 
     def nonzero(self):
         return (ndarray([at for at, value in enumerate(self.values()) if value], "i8"),)
+
+
+for _name in _BINARY:
+    setattr(ndarray, f"__i{_name}__", _in_place(_name))
 
 
 def _ordered(value):

@@ -13,6 +13,8 @@ _NAMES = {
 
 # Kinds of two arrays, in alphabetical order, whose result has neither a common kind nor one of the two.
 _WIDER = {("i4", "u4"): "i8", ("i4", "u8"): "f8", ("i8", "u8"): "f8"}
+# Booleans, unsigned integers, integers, floats.
+_CLASSES = "?uif"
 _RANKS = ["?", "u1", "i4", "u4", "i8", "u8", "f4", "f8"]
 
 
@@ -35,6 +37,11 @@ def common(first, second):
     low, high = sorted(pair, key=_RANKS.index)
     # A 32-bit float holds no 32-bit integer.
     return "f8" if high == "f4" and low not in ("?", "u1") else high
+
+
+def is_same_kind(kind, stored):
+    """Whether an array of kind `stored` takes results of `kind` in place: numpy's casting rule `same_kind`."""
+    return _CLASSES.index(kind[0]) <= _CLASSES.index(stored[0])
 
 
 def with_python(kind, value):

@@ -27,6 +27,21 @@ def _modulo(one, other):
     return math.nan if isinstance(one, float) else 0
 
 
+def _power(one, other):
+    if other < 0:
+        raise ValueError("pow: an integer has a negative exponent, must be at least 0")
+    # The result wraps around, in at most 64 bits.
+    return pow(one, other, 2**64)
+
+
+def _left_shift(one, other):
+    return one << other if 0 <= other < 64 else 0
+
+
+def _right_shift(one, other):
+    return one >> (other if 0 <= other < 64 else 64)
+
+
 ARITHMETIC = {
     "add": operator.add,
     "sub": operator.sub,
@@ -34,8 +49,10 @@ ARITHMETIC = {
     "truediv": divide,
     "floordiv": _floor_divide,
     "mod": _modulo,
+    "pow": _power,
 }
 BITS = {"and": operator.and_, "or": operator.or_, "xor": operator.xor}
+SHIFTS = {"lshift": _left_shift, "rshift": _right_shift}
 COMPARISONS = {
     "lt": operator.lt,
     "le": operator.le,
@@ -43,6 +60,14 @@ COMPARISONS = {
     "ne": operator.ne,
     "gt": operator.gt,
     "ge": operator.ge,
+}
+
+# By exponents: numpy calculates other powers of floats by a library, whose last bits depend on the processor.
+FLOAT_POWERS = {
+    -1: lambda value: divide(1.0, value),
+    0.5: lambda value: math.nan if value < 0 else math.sqrt(value),
+    1: lambda value: value,
+    2: lambda value: value * value,
 }
 
 
@@ -60,6 +85,15 @@ def operation(name, one_kind, other_kind, kind):
         if kind in FLOATS:
             raise TypeError(f"{name}: needs booleans or integers")
         return kind, BITS[name]
+    if (name in SHIFTS and kind == "?") or (name == "pow" and one_kind == "?"):
+        raise TypeError(f"{name}: is not available for ? in a component; use astype(\"i8\")")
+    if name in SHIFTS:
+        if kind in FLOATS:
+            raise TypeError(f"{name}: needs integers")
+        shift = SHIFTS[name]
+        return kind, lambda one, other: fitted(kind, shift(one, other))
+    if name == "pow" and kind in FLOATS:
+        return kind, lambda one, other: fitted(kind, FLOAT_POWERS[other](fitted(kind, one)))
     calculate = ARITHMETIC[name]
     if kind == "?":
         if name == "add":

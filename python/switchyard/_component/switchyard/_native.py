@@ -2,6 +2,7 @@
 
 import json
 from bisect import bisect_left
+from operator import index
 
 from wit_world.exports.scheduling import Capabilities, Causes
 
@@ -48,6 +49,9 @@ class Catalog:
         return exits[exit].after_stage if exit < len(exits) else 0
 
     def latency_us(self, worker, variant, from_stage, to_stage, exit, batch):
+        # Elements of arrays would overflow in sums and differences.
+        worker, variant, from_stage, to_stage, batch = map(index, (worker, variant, from_stage, to_stage, batch))
+        exit = None if exit is None else index(exit)
         if worker >= len(self._contract.workers):
             return None
         return self._sum(self._contract.workers[worker].kind, variant, from_stage, to_stage, exit, batch)
