@@ -167,6 +167,11 @@ impl Policy for EarliestDeadlineFirst {
 }
 
 impl EarliestDeadlineFirst {
+    /// Another policy may have placed batches since the last window.
+    pub(crate) fn forget_batches(&mut self) {
+        self.foreign = ForeignBatches::default();
+    }
+
     /// Reads the state of the workers. Returns the room for batches, all workers together.
     fn look_at_workers(&mut self, window: &Window) -> u32 {
         self.free_at.clear();

@@ -156,6 +156,7 @@ impl ServingPools {
                 pool.unload_as(earlier);
             }
         }
+        self.registry().change();
         let replaced = self.backends.replace(Arc::new(backend), server.limits());
         self.admin
             .store(Arc::new(pools.iter().map(|pool| pool.admin()).collect()));

@@ -4,10 +4,11 @@
 //! A series lives as long as its handles: a pool, worker, policy or app that leaves drops them. A gauge
 //! then leaves at once; a counter or histogram is shown once more, so that no count is lost.
 //!
-//! Two pools of one name have gauges of the same labels while one replaces the other. The older gauge is
-//! shown until its pool has ended: the values of a pool that starts, and may be refused, stay hidden.
+//! Two pools of one name have gauges of the same labels while one replaces the other. That of the pool which
+//! serves is shown: not that of one which starts and may be refused, nor that of one which ends its requests.
 
 use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::log_queue::lines_dropped;
@@ -20,6 +21,8 @@ use super::text::{self, Shown};
 #[derive(Clone)]
 pub struct Registry {
     families: Arc<Mutex<Families>>,
+    /// Times that pools replaced others.
+    changes: Arc<AtomicU64>,
     /// Series of the process, which stay.
     lines_dropped: Counter,
     _build: Gauge,
@@ -38,8 +41,8 @@ struct Family {
 enum Series {
     Counter(Counter),
     Seconds(SecondsCounter),
-    /// In the order in which they were made. The first one is shown.
-    Gauge(Vec<Gauge>),
+    /// In the order in which they were made, each with the changes before it.
+    Gauge(Vec<(u64, Gauge)>),
     Histogram(Histogram),
 }
 
@@ -55,16 +58,14 @@ impl Registry {
     /// A registry with the series of the process.
     pub fn new() -> Self {
         let families = Arc::default();
-        let build = gauge(
-            &families,
-            names::BUILD_INFO,
-            [("version", env!("CARGO_PKG_VERSION"))],
-        );
+        let version = [("version", env!("CARGO_PKG_VERSION"))];
+        let build = gauge(&families, 0, names::BUILD_INFO, version);
         build.set(1.0);
         Self {
             lines_dropped: counter(&families, names::LOG_LINES_DROPPED, []),
             _build: build,
             families,
+            changes: Arc::default(),
         }
     }
 
@@ -91,13 +92,23 @@ impl Registry {
         }
     }
 
-    /// A gauge of this name and these labels, from 0. It is shown once no older one is held.
+    /// A gauge of this name and these labels, from 0. Where an older one is held, it is shown from the next
+    /// [`change`](Self::change) on.
     pub(crate) fn gauge<const N: usize>(
         &self,
         name: GaugeName,
         labels: [(&'static str, &str); N],
     ) -> Gauge {
-        gauge(&self.families, name, labels)
+        gauge(&self.families, self.changes(), name, labels)
+    }
+
+    /// Pools that have started replace others.
+    pub(crate) fn change(&self) {
+        self.changes.fetch_add(1, Ordering::Relaxed);
+    }
+
+    fn changes(&self) -> u64 {
+        self.changes.load(Ordering::Relaxed)
     }
 
     /// As [`counter`](Self::counter), a histogram.
@@ -124,7 +135,7 @@ impl Registry {
             // Handles are made under the lock: a series without one is written by no thread.
             family.series.retain(|_, series| match series {
                 Series::Gauge(made) => {
-                    made.retain(|Gauge(cell)| has_handle(cell));
+                    made.retain(|(_, Gauge(cell))| has_handle(cell));
                     !made.is_empty()
                 }
                 _ => true,
@@ -135,7 +146,7 @@ impl Registry {
                 .filter(|(_, series)| !series.is_held())
                 .map(|(labels, _)| labels.clone())
                 .collect();
-            family.render(name, &mut text);
+            family.render(name, self.changes(), &mut text);
             for labels in gone {
                 family.series.remove(&labels);
             }
@@ -150,7 +161,7 @@ impl Registry {
 // === impl Family ===
 
 impl Family {
-    fn render(&self, name: &str, text: &mut String) {
+    fn render(&self, name: &str, changes: u64, text: &mut String) {
         let Some(first) = self.series.values().next() else {
             return;
         };
@@ -159,7 +170,11 @@ impl Family {
             let shown = match series {
                 Series::Counter(counter) => Shown::Count(counter.get()),
                 Series::Seconds(seconds) => Shown::Value(seconds.seconds()),
-                Series::Gauge(made) => Shown::Value(made.first().map_or(0.0, Gauge::get)),
+                Series::Gauge(made) => {
+                    let serving = made.iter().rfind(|(before, _)| *before < changes);
+                    let serving = serving.or(made.first());
+                    Shown::Value(serving.map_or(0.0, |(_, gauge)| gauge.get()))
+                }
                 Series::Histogram(histogram) => {
                     let (buckets, count, sum) = histogram.0.read();
                     Shown::Histogram {
@@ -189,7 +204,7 @@ impl Series {
     fn is_held(&self) -> bool {
         match self {
             Self::Counter(Counter(cell)) | Self::Seconds(SecondsCounter(cell)) => has_handle(cell),
-            Self::Gauge(made) => made.iter().any(|Gauge(cell)| has_handle(cell)),
+            Self::Gauge(made) => made.iter().any(|(_, Gauge(cell))| has_handle(cell)),
             Self::Histogram(Histogram(cell)) => has_handle(cell),
         }
     }
@@ -216,6 +231,7 @@ fn counter<const N: usize>(
 
 fn gauge<const N: usize>(
     families: &Mutex<Families>,
+    changes: u64,
     name: GaugeName,
     labels: [(&'static str, &str); N],
 ) -> Gauge {
@@ -223,8 +239,8 @@ fn gauge<const N: usize>(
     let series = series(&mut families, (name.name, name.help), labels);
     let gauge = Gauge::default();
     if let Series::Gauge(made) = series.or_insert_with(|| Series::Gauge(Vec::new())) {
-        made.retain(|Gauge(cell)| has_handle(cell));
-        made.push(gauge.clone());
+        made.retain(|(_, Gauge(cell))| has_handle(cell));
+        made.push((changes, gauge.clone()));
     }
     gauge
 }
@@ -299,7 +315,7 @@ mod tests {
     }
 
     #[test]
-    fn the_oldest_gauge_of_the_same_labels_is_shown() {
+    fn the_gauge_of_the_pool_that_serves_is_shown() {
         let registry = Registry::new();
         let gauge = |value| {
             let gauge = registry.gauge(names::PENDING_MAX, [("pool", "main")]);
@@ -310,13 +326,21 @@ mod tests {
             let line = format!("switchyard_pending_max{{pool=\"main\"}} {value}");
             registry.render().lines().any(|shown| shown == line)
         };
-        let (oldest, refused, next) = (gauge(1.0), gauge(2.0), gauge(3.0));
+        let (first, refused) = (gauge(1.0), gauge(2.0));
         assert!(shows(1));
         drop(refused);
+        let second = gauge(3.0);
         assert!(shows(1));
-        drop(oldest);
+        registry.change();
         assert!(shows(3));
-        drop(next);
+        let third = gauge(4.0);
+        drop(first);
+        assert!(shows(3));
+        registry.change();
+        assert!(shows(4));
+        drop(second);
+        assert!(shows(4));
+        drop(third);
         assert!(!registry.render().contains("switchyard_pending_max"));
     }
 }

@@ -15,8 +15,6 @@ pub(super) struct ForeignBatches {
 /// The batches of one worker.
 #[derive(Clone, Copy, Debug, Default)]
 struct HeldBatches {
-    /// When the running one began.
-    since: u64,
     /// At most this many run and wait.
     all: u32,
     /// At most this many of them are another policy's.
@@ -26,34 +24,29 @@ struct HeldBatches {
 // === impl ForeignBatches ===
 
 impl ForeignBatches {
-    /// Counts. In window after window of the fallback, the batches that come are its own or the host's,
-    /// and those that it found end before them. A window does not show the requests of a batch that
+    /// Counts. Between two windows of the fallback, one after the other, no other policy places a batch; the
+    /// host's own may start before those that wait. A window does not show the requests of a batch that
     /// failed, which are tried again one by one.
     pub(super) fn look(&mut self, window: &Window, catalog: &Catalog) {
         let is_next = window.id.checked_sub(self.window) == Some(1);
         self.window = window.id;
-        let is_known = is_next && self.workers.len() == catalog.workers.len();
+        // Before the first window there was no policy.
+        let is_kept = self.workers.len() == catalog.workers.len() || window.id == 1;
+        let is_known = is_next && is_kept;
         self.workers
             .resize(catalog.workers.len(), HeldBatches::default());
         let columns = &window.workers;
         let columns = columns.queued.iter().zip(&columns.running_variant);
-        let columns = columns.zip(&window.workers.running_since);
         let workers = self.workers.iter_mut().zip(&catalog.workers);
-        for ((held, spec), ((&queued, &running), &since)) in workers.zip(columns) {
+        for ((held, spec), (&queued, &running)) in workers.zip(columns) {
             // With room for one batch more a worker shows as idle.
             let outstanding = spec.outstanding.max(1);
             let all = queued.saturating_add(outstanding - u32::from(running == IDLE));
-            // Several at a time may end in any order.
-            let has_ended = outstanding == 1 && since != held.since;
             let foreign = match is_known {
-                true => held.foreign.saturating_sub(u32::from(has_ended)),
+                true => held.foreign.min(all),
                 false => all,
             };
-            *held = HeldBatches {
-                since,
-                all,
-                foreign: foreign.min(all),
-            };
+            *held = HeldBatches { all, foreign };
         }
     }
 
@@ -106,20 +99,30 @@ mod tests {
     }
 
     #[test]
-    fn batches_of_others_leave_one_after_the_other() {
+    fn batches_of_others_leave_at_the_latest_with_an_idle_worker() {
         let (catalog, mut batches) = (catalog(1), ForeignBatches::default());
         let mut look = |id, since, queued| {
             batches.look(&window(id, since, queued), &catalog);
             batches.may_park(0, 8)
         };
         assert_eq!(look(5, 10, 1), Some(16));
-        // The first one has ended, and the fallback has placed another one.
-        assert_eq!(look(6, 30, 1), Some(8 + 1));
-        assert_eq!(look(7, 30, 1), Some(8 + 1));
-        assert_eq!(look(8, 50, 1), Some(2));
+        // One may have ended, or one that the host holds.
+        assert_eq!(look(6, 30, 1), Some(16));
+        assert_eq!(look(7, 30, 2), Some(16 + 1));
+        assert_eq!(look(8, 50, 0), Some(8));
         assert_eq!(look(9, 0, 0), Some(0));
+        assert_eq!(look(10, 60, 1), Some(2));
         // Another policy has served a window.
-        assert_eq!(look(11, 70, 0), Some(8));
+        assert_eq!(look(12, 70, 0), Some(8));
+    }
+
+    #[test]
+    fn without_a_policy_before_it_all_batches_are_the_fallbacks() {
+        let (catalog, mut batches) = (catalog(3), ForeignBatches::default());
+        for (id, queued, may_park) in [(1, 0, 2), (2, 1, 3), (3, 2, 4)] {
+            batches.look(&window(id, 0, queued), &catalog);
+            assert_eq!(batches.may_park(0, 8), Some(may_park));
+        }
     }
 
     #[test]
