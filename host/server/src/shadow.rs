@@ -229,8 +229,8 @@ impl Shadowing {
             }
         };
         let (label, hash) = (loaded.policy.description().label(), loaded.version.hash);
+        self.status.lock().loaded(label.clone(), hash.to_string());
         tracing::info!(pool, policy = label, %hash, "shadow loaded");
-        self.status.lock().loaded(label, hash.to_string());
         let (decisions, decided) = bounded(DECISIONS_MAX);
         self.pool.send(Message::Watch(Some(Watch {
             shows: loaded.policy.description().wants,

@@ -110,7 +110,11 @@ impl FileStamps {
             let Some((root, open)) = &mut within else {
                 continue;
             };
-            let target = path.canonicalize().map_err(|error| named(&path, &error))?;
+            let target = match path.canonicalize() {
+                Ok(target) => target,
+                Err(error) if is_gone(&error) => continue,
+                Err(error) => return Err(named(&path, &error)),
+            };
             if !target.starts_with(*root) || open.contains(&target) {
                 continue;
             }

@@ -254,8 +254,9 @@ impl Manager {
         let swap = match &order.to {
             SwapTarget::File(file) => self.swap_file(file, by),
             SwapTarget::Compared(file, compared) => {
-                self.check_compared(file, compared)?;
-                self.swap_file(file, by)
+                let version = self.compared(file, compared)?;
+                let result = self.attempt(|loader, trial| loader.load_version(&version, trial));
+                self.settle(file, SwapResult::Switched, (by, ""), result)
             }
             SwapTarget::Previous if self.canary.is_some() => {
                 return self.end_canary(Verdict::RollBack(Why::Ordered), by);
@@ -271,12 +272,13 @@ impl Manager {
         Ok(swap)
     }
 
-    /// Refuses a candidate that is no longer the version that a shadow asks.
-    fn check_compared(&self, file: &Path, compared: &str) -> Result<(), SwapError> {
+    /// The version of this hash, which a shadow asks.
+    fn compared(&self, file: &Path, compared: &str) -> Result<PolicyVersion, SwapError> {
         let version = source::version(file, self.settings.clone().unwrap_or_default());
-        let found = version.map_err(Box::new)?.hash.to_string();
+        let version = version.map_err(Box::new)?;
+        let found = version.hash.to_string();
         match found == compared {
-            true => Ok(()),
+            true => Ok(version),
             false => Err(SwapError::NotCompared {
                 file: file.to_owned(),
                 compared: compared.to_owned(),
