@@ -55,7 +55,7 @@ def columns(random, kind, count):
     else:
         bits = random.integers(1, 8 * np.dtype(kind).itemsize + 1, count).astype("u8")
         values = (random.integers(0, 2**64 - 1, count, dtype="u8") >> (np.uint64(64) - bits)).astype(kind)
-    return values, own.frombuffer(values.tolist(), kind)
+    return values, own.frombuffer(values.tolist(), kind).copy()
 
 
 def bits(value):
@@ -125,6 +125,18 @@ class SameAsNumpy(unittest.TestCase):
         for function in [lambda: values**3, lambda: values**values, lambda: values[0] ** 2, lambda: 2.0**values]:
             with self.assertRaisesRegex(TypeError, "only array \\*\\* number with -1, 0.5, 1, 2 in a component"):
                 function()
+
+    def test_columns_are_read_only(self):
+        column = own.frombuffer([100, 200], "u8")
+        view = column[1:]
+        changes = [lambda: operator.isub(column, 1), lambda: operator.iadd(view, 1), column.sort, lambda: view.fill(0)]
+        for change in changes:
+            with self.assertRaisesRegex(ValueError, r"read-only; use copy\(\)"):
+                change()
+        self.assertEqual((column - 1).tolist(), [99, 199])
+        own_copy = column.copy()
+        own_copy -= 1
+        self.assertEqual([own_copy.tolist(), column.tolist()], [[99, 199], [100, 200]])
 
     def test_operators_in_place(self):
         names = "iadd isub imul itruediv ifloordiv imod ipow iand ior ixor ilshift irshift".split()

@@ -37,8 +37,8 @@ def asarray(values, dtype=None):
 
 
 def frombuffer(values, dtype):
-    """An array of a column, which the contract hands over as a list."""
-    return ndarray(values, kind_of(dtype))
+    """An array of a column, which the contract hands over as a list. It is read-only, as numpy's."""
+    return ndarray(tuple(values), kind_of(dtype))
 
 
 def zeros(count, dtype="f8"):

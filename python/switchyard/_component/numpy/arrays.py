@@ -212,7 +212,7 @@ class ndarray(_Operators):
         return bool(self.values()[0])
 
     def __repr__(self):
-        return f"array({self.values()})"
+        return f"array({self.tolist()})"
 
     def _rows(self, key):
         """The positions that a list or an array selects."""
@@ -235,6 +235,8 @@ class ndarray(_Operators):
         return generic(self._data[self._at[key.__index__()]], self.kind)
 
     def __setitem__(self, key, value):
+        if isinstance(self._data, tuple):
+            raise ValueError("the array is read-only; use copy()")
         if isinstance(key, slice):
             rows = list(self._at[key])
         elif isinstance(key, (ndarray, list)):
