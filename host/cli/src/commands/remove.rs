@@ -102,7 +102,7 @@ pub(super) fn run(args: &RemoveArgs) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Whether the app comes with the program, because the zoo that the configuration names lacks it.
+/// Whether the app comes with the program: the configuration names no zoo for it.
 fn is_bundled(config: &Path, known: &AppConfig) -> Result<bool, Failure> {
     let own = Draft::read(config, &Overrides::of_environment()).map_err(Failure::input)?;
     let mut own = own.config().into_iter().flat_map(|own| &own.apps);

@@ -19,7 +19,8 @@ pub(super) enum Taken {
     Yes(Duration),
     /// A server answers at this address, and goes on as before.
     No(ListenAddress),
-    /// Something listens there that cannot be asked, such as a port with TLS; with the reason for the operator.
+    /// Whether a server listens there is not known, such as at a port with TLS; with the reason for the
+    /// operator.
     Unknown(String),
     /// Nothing listens there.
     NoServer,
@@ -49,8 +50,8 @@ pub(super) fn until(
 
 fn unknown(address: &ListenAddress, error: &io::Error) -> String {
     format!(
-        "whether a server at {address} has taken the change in is not known, because it does not answer \
-         plain HTTP ({error}): its log says so"
+        "no answer over plain HTTP at {address} ({error}): the server's log says whether it has taken the \
+         change in"
     )
 }
 
@@ -94,7 +95,7 @@ mod tests {
         let Taken::Unknown(reason) = asked(&[0x15, 3, 3, 0, 2, 2, 10]) else {
             panic!("something listens there");
         };
-        assert!(reason.contains("does not answer plain HTTP"), "{reason}");
+        assert!(reason.contains("no answer over plain HTTP"), "{reason}");
         let gone = tempfile::tempdir().unwrap().path().join("http.sock");
         let gone = until(&ListenAddress::Unix(gone), "/", |_| true);
         assert!(matches!(gone, Taken::NoServer));

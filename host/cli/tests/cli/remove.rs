@@ -79,7 +79,6 @@ fn files_stay_where_a_server_cannot_be_asked() {
         stream.write_all(&[0x15, 3, 3, 0, 2, 2, 10]).unwrap();
     });
     let kept = remove(folder.path(), &["mood/tiny", "--delete"]);
-    server.join().unwrap();
     assert_eq!(kept.code, Some(1), "{}", kept.stdout);
     assert!(
         kept.stderr.contains("tiny is not deleted"),
@@ -87,6 +86,7 @@ fn files_stay_where_a_server_cannot_be_asked() {
         kept.stderr
     );
     assert!(folder.path().join("zoo/mood/tiny/model.toml").is_file());
+    server.join().unwrap();
 }
 
 /// The models of the program, installed below a prefix.

@@ -22,9 +22,12 @@ pub(super) fn check(json: &[u8], image_bytes_max: usize) -> Result<(), String> {
         let end = end_of_string(json, begin);
         let string = &json[begin..end];
         if string.len() > STRING_BYTES_MAX && !is_image(string, image_bytes_max) {
-            return Err(format!(
-                "the string at byte {begin} is longer than {STRING_BYTES_MAX} bytes"
-            ));
+            let reason =
+                format!("the string at byte {begin} is longer than {STRING_BYTES_MAX} bytes");
+            return Err(match image_bytes_max > STRING_BYTES_MAX {
+                true => format!("{reason}, and no base64 of at most {image_bytes_max}"),
+                false => reason,
+            });
         }
         at = json.len().min(end + 1);
     }
@@ -77,7 +80,9 @@ mod tests {
         let (length, image) = (2 * STRING_BYTES_MAX, "aZ09+\\/=");
         let image = format!("\"{}\"", image.repeat(length / image.len()));
         assert_eq!(check(image.as_bytes(), length), Ok(()));
-        assert!(check(image.as_bytes(), length / 2).is_err());
+        let longer = check(image.as_bytes(), length - 1).unwrap_err();
+        let limits = "is longer than 393216 bytes, and no base64 of at most 786431";
+        assert!(longer.ends_with(limits), "{longer}");
         let text = image.replacen('a', " ", 1);
         assert!(check(text.as_bytes(), length).is_err());
     }
