@@ -158,8 +158,9 @@ impl Canary {
             if member == Member::Serving {
                 return Err(fault);
             }
-            // Cannot fail, and its plan keeps the rules: the other members have placed batches too.
+            // The other members place batches too.
             self.rescue.forget_batches();
+            // Cannot fail, and its plan keeps the rules.
             let _ = self.rescue.schedule(&split.part, &mut of_member.plan);
         }
         self.routes.learn(member, &mut of_member.plan.routes);

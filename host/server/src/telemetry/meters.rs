@@ -58,7 +58,7 @@ impl Counter {
 // === impl CountFollower ===
 
 impl CountFollower {
-    /// Adds to what the counter has now.
+    /// Adds to the value of the counter, which may be that of an earlier pool.
     pub(super) fn new(counter: Counter) -> Self {
         Self { counter, seen: 0 }
     }
