@@ -7,7 +7,8 @@
 use std::fs::{self, File};
 use std::io::Write;
 use std::sync::mpsc;
-use std::time::Duration;
+use std::thread;
+use std::time::{Duration, Instant};
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use switchyard_policy::files::WatchOptions;
@@ -15,6 +16,9 @@ use switchyard_policy::{PolicyFileEvent, PolicyWatcher};
 
 /// A component with nothing in it.
 const EMPTY: &[u8] = b"\0asm\x0d\0\x01\0";
+
+/// Time between two looks at the folder.
+const POLL: Duration = Duration::from_millis(100);
 
 /// Opens files until the process has no descriptor left.
 fn exhaust() -> Vec<File> {
@@ -24,8 +28,13 @@ fn exhaust() -> Vec<File> {
     };
     setrlimit(Resource::Nofile, limit).unwrap();
     let mut held = Vec::new();
-    while let Ok(file) = File::open("/dev/null") {
-        held.push(file);
+    // A look at the folder that is under way gives its descriptor back.
+    let began = Instant::now();
+    while began.elapsed() < 3 * POLL {
+        while let Ok(file) = File::open("/dev/null") {
+            held.push(file);
+        }
+        thread::sleep(Duration::from_millis(1));
     }
     held
 }
@@ -37,7 +46,7 @@ fn a_policy_written_while_the_process_is_out_of_descriptors_is_reported_later() 
     fs::write(&old, EMPTY).unwrap();
     let (send, events) = mpsc::channel();
     let options = WatchOptions {
-        poll: Duration::from_millis(100),
+        poll: POLL,
         ..WatchOptions::default()
     };
     let report = move |event| send.send(event).unwrap();
