@@ -14,6 +14,7 @@ use comfy_table::{CellAlignment, Table};
 use serde::Deserialize;
 use switchyard_kit::{cargo, shell};
 
+use crate::bench::Page;
 use crate::workspace::Workspace;
 
 const EXPORT: &str = include_str!("models/export.py");
@@ -56,6 +57,9 @@ pub(crate) struct ModelsArgs {
     /// Export all models anew
     #[arg(long)]
     fresh: bool,
+    /// Put the table of all models into docs/performance.md
+    #[arg(long, conflicts_with = "models")]
+    page: bool,
 }
 
 /// The line that `check.py` prints.
@@ -116,13 +120,20 @@ pub(crate) fn run(workspace: &Workspace, args: &ModelsArgs) -> Result<()> {
         check.arg(folder.join("check.py")).arg(&model).arg(&program);
         rows.push((name, checked(&mut check)?));
     }
-    println!("{}", table(&rows).trim_fmt());
-    println!(
-        "\nseconds: from `switchyard add` in an empty folder to the first answer over HTTP. \
+    let printed = format!(
+        "{}\n\nseconds: from `switchyard add` in an empty folder to the first answer over HTTP. \
          difference: from onnxruntime,\nrelative where an output's largest value is above 1. \
-         Latency: median, in turns, without HTTP.\nonnxrt: onnxruntime without spinning threads. \
-         rounds: the fewest of a row's cells."
+         Milliseconds: median, in turns, without HTTP.\nonnxrt: onnxruntime without spinning threads. \
+         rounds: the fewest of a row's cells.\n{}",
+        table(&rows).trim_fmt(),
+        summary(&rows)
     );
+    println!("{printed}");
+    if args.page {
+        let mut page = Page::open(&workspace.root.join("docs/performance.md"))?;
+        page.put("models", "cargo xtask models --page", &printed)?;
+        page.save()?;
+    }
     let misses: Vec<String> = rows
         .iter()
         .filter_map(|(name, row)| miss(name, row))
@@ -156,7 +167,8 @@ fn environment(folder: &Path) -> Result<PathBuf> {
 fn program(workspace: &Workspace, profile: &str) -> Result<PathBuf> {
     let mut build = cargo::host(&workspace.root);
     build.args(["build", "--profile", profile]);
-    build.args(["--package", "switchyard", "--bin", "switchyard"]);
+    // A single package selects other features of its dependencies, which would be built again.
+    build.args(["--workspace", "--bin", "switchyard"]);
     let artifacts = cargo::build(&mut build)?;
     let program = cargo::program(&artifacts, &workspace.root.join("host/cli"), "switchyard")?;
     Ok(PathBuf::from(program))
@@ -222,9 +234,29 @@ fn latencies(cells: &[Cell], at: (u32, u32)) -> [String; 3] {
         [
             format!("{:.3}", cell.served_ms),
             format!("{:.3}", cell.onnxruntime_ms),
-            format!("{:.2}", cell.served_ms / cell.onnxruntime_ms),
+            format!("{:.2}", cell.ratio()),
         ]
     })
+}
+
+/// Cells at or below onnxruntime's time, and the worst.
+fn summary(rows: &[(String, Checked)]) -> String {
+    let cells = rows.iter().flat_map(|(name, row)| {
+        let cells = match row {
+            Checked::Served { cells, .. } => cells.as_slice(),
+            Checked::Refused { .. } => &[],
+        };
+        cells.iter().map(move |cell| (cell.ratio(), name, cell))
+    });
+    let low = cells.clone().filter(|(ratio, ..)| *ratio <= 1.0).count();
+    let count = cells.clone().count();
+    match cells.max_by(|(a, ..), (b, ..)| a.total_cmp(b)) {
+        Some((ratio, name, cell)) => format!(
+            "{low} of {count} cells at or below onnxruntime; worst {ratio:.2}, {name}, {} x {}t",
+            cell.rows, cell.threads
+        ),
+        None => "no model was served".to_owned(),
+    }
 }
 
 /// Why a model fails the check.
@@ -238,6 +270,15 @@ fn miss(name: &str, row: &Checked) -> Option<String> {
             "{name}: differs by {difference:.1e} from onnxruntime, must be {DIFFERENCE_MAX:.0e}"
         )),
         Checked::Served { .. } => None,
+    }
+}
+
+// === impl Cell ===
+
+impl Cell {
+    /// Of onnxruntime's time.
+    fn ratio(&self) -> f64 {
+        self.served_ms / self.onnxruntime_ms
     }
 }
 

@@ -19,21 +19,21 @@ pub fn mean(x: &FeatureMap) -> FeatureMap {
     result
 }
 
-/// Largest value of each window and channel; positions outside the image count as 0.
+/// Largest value of each window and channel, at least `least`: that of positions outside the image.
 ///
 /// # Errors
 /// An image with its padding is smaller than a window.
-pub fn max(x: &FeatureMap, window: Window2d) -> Result<FeatureMap, KernelError> {
+pub fn max(x: &FeatureMap, window: Window2d, least: f32) -> Result<FeatureMap, KernelError> {
     let [images, height, width, channels] = x.dims();
     let windows = Windows::new(window, [height, width, channels])?;
     let [lines, columns] = windows.output();
     let mut result = FeatureMap::new([images, lines, columns, channels]);
-    max_values(&windows, &x.values, &mut result.values);
+    max_values(&windows, &x.values, &mut result.values, least);
     Ok(result)
 }
 
 /// The same from `images` to `maxima` `[images, lines, columns, channels]`.
-pub fn max_values(windows: &Windows, images: &[f32], maxima: &mut [f32]) {
+pub fn max_values(windows: &Windows, images: &[f32], maxima: &mut [f32], least: f32) {
     let len = (windows.per_image() * windows.channels()).max(1);
     let images = images.chunks_exact(windows.image_len().max(1));
     for (maxima, image) in maxima.chunks_exact_mut(len).zip(images) {
@@ -41,6 +41,7 @@ pub fn max_values(windows: &Windows, images: &[f32], maxima: &mut [f32]) {
             windows,
             image,
             maxima,
+            least,
         });
     }
 }
@@ -55,6 +56,7 @@ struct MaxOfImage<'a> {
     windows: &'a Windows,
     image: &'a [f32],
     maxima: &'a mut [f32],
+    least: f32,
 }
 
 impl Vectorized for MeanOfImage<'_> {
@@ -83,9 +85,10 @@ impl Vectorized for MaxOfImage<'_> {
             windows,
             image,
             maxima,
+            least,
         } = self;
         let channels = windows.channels();
-        maxima.fill(0.0);
+        maxima.fill(least);
         windows.for_each_run(|run| {
             let onto = &mut maxima[run.window * channels..][..channels];
             let values = &image[run.position * channels..][..run.count * channels];
@@ -124,7 +127,7 @@ mod tests {
         for odd in 0..9 {
             let mut x = random_map([1, 3, 3, 5]);
             x.values[odd * 5 + 2] = f32::NAN;
-            let largest = max(&x, window).unwrap();
+            let largest = max(&x, window, 0.0).unwrap();
             // The middle window meets all nine positions.
             for (channel, value) in largest.values[4 * 5..][..5].iter().enumerate() {
                 assert_eq!(value.is_nan(), channel == 2, "{odd} {channel}");
@@ -136,7 +139,7 @@ mod tests {
     fn the_maximum_is_that_of_the_slots() {
         let x = random_map([3, 9, 7, 21]);
         for window in [Window2d::centred(3, 2), Window2d::centred(1, 1)] {
-            let ours = max(&x, window).unwrap();
+            let ours = max(&x, window, 0.0).unwrap();
             let mut want = Vec::new();
             for slots in slots(&x, window) {
                 for channel in 0..21 {

@@ -9,10 +9,10 @@
 //! - `header` reads inputs, outputs and the size of the weights from the file
 //! - `spec` is the card's part, completed from the header
 //! - `model` is the graph as a network, on an `engine`: `session` is one of onnxruntime, which
-//!   `library` finds at run time; `embedded` and, for operators of `ai.onnx.ml`, `classic` need no
-//!   library; `runtime` chooses
+//!   `library` finds at run time; `embedded`, `images` for convolutions and `classic` for operators of
+//!   `ai.onnx.ml` need no library; `runtime` chooses
 //! - `joined` makes one file of a graph whose values are in others
-//! - `proto` has the messages of a file
+//! - `proto` has the messages of a file; `sketch` reads them without large weights
 //! - `elements` are the numbers of raw tensors
 
 mod classic;
@@ -22,6 +22,7 @@ mod engine;
 mod fields;
 mod file;
 mod header;
+mod images;
 mod joined;
 mod lengths;
 mod library;
@@ -29,6 +30,7 @@ mod model;
 mod proto;
 mod runtime;
 mod session;
+mod sketch;
 mod spec;
 
 pub(crate) use self::header::{ElementType, GraphHeader, GraphTensor, read_header, read_outline};

@@ -157,7 +157,7 @@ impl Flow {
     pub(crate) fn max_pool(&self, window: Window2d) -> Result<Self> {
         match self {
             Self::Graph(x) => max_pool(x, window).map(Self::Graph),
-            Self::Packed(map) => pooling::max(map, window)
+            Self::Packed(map) => pooling::max(map, window, 0.0)
                 .map(Self::Packed)
                 .map_err(kernel_error),
         }

@@ -60,7 +60,7 @@ impl CustomOp1 for MaxPool {
         let windows = Windows::new(self.0, [height, width, channels]).map_err(kernel_error)?;
         let [lines, columns] = windows.output();
         let mut maxima = vec![0f32; batch * lines * columns * channels];
-        pooling::max_values(&windows, contiguous(storage, layout)?, &mut maxima);
+        pooling::max_values(&windows, contiguous(storage, layout)?, &mut maxima, 0.0);
         let shape = (batch, lines, columns, channels).into();
         Ok((CpuStorage::F32(maxima), shape))
     }

@@ -135,6 +135,18 @@ impl Node {
         self
     }
 
+    /// With an attribute of one text.
+    #[allow(dead_code, reason = "not every test needs it")]
+    pub(crate) fn text(mut self, name: &str, text: &str) -> Self {
+        self.attribute.push(Attribute {
+            name: name.to_owned(),
+            text: text.as_bytes().to_vec(),
+            kind: 3,
+            ..Attribute::default()
+        });
+        self
+    }
+
     /// With an attribute of integers.
     pub(crate) fn ints(mut self, name: &str, ints: &[i64]) -> Self {
         self.attribute.push(Attribute {
@@ -262,13 +274,15 @@ pub(crate) struct Attribute {
     pub(crate) name: String,
     #[prost(int64, tag = "3")]
     value: i64,
+    #[prost(bytes = "vec", tag = "4")]
+    text: Vec<u8>,
     #[prost(float, repeated, packed = "false", tag = "7")]
     pub(crate) floats: Vec<f32>,
     #[prost(int64, repeated, packed = "false", tag = "8")]
     pub(crate) ints: Vec<i64>,
     #[prost(bytes = "vec", repeated, tag = "9")]
     pub(crate) strings: Vec<Vec<u8>>,
-    /// 2: an integer, 6: floats, 7: integers, 8: texts.
+    /// 2: an integer, 3: a text, 6: floats, 7: integers, 8: texts.
     #[prost(int32, tag = "20")]
     kind: i32,
 }

@@ -9,7 +9,7 @@ use tempfile::TempDir;
 
 use super::mutate::Form;
 use super::target::{BACKTRACE_BYTES, Target};
-use crate::onnx::{FLOAT, Graph, INT64, Node, OPEN, Value, integer};
+use crate::onnx::{FLOAT, Graph, INT64, Node, OPEN, Value, Weight, integer};
 use crate::onnx_zoo::{self, CARD, SAMPLES, perceptron};
 
 /// The folder of the variant, in a zoo.
@@ -48,6 +48,58 @@ fn neural_graphs() {
         form: Form::Binary,
         executions: 1_000,
         accepted_min: 0.06,
+        memory_max: (BACKTRACE_BYTES, 256),
+    };
+    target.run(|bytes| read(&folder, bytes, SAMPLES));
+}
+
+/// A small network of images of 4 by 3 positions: two convolutions, a gate, a sum and a head.
+fn images() -> Graph {
+    let weight = |name: &str, dims: &[i64]| {
+        let count = dims.iter().product::<i64>();
+        let numbers: Vec<f32> = (0..count).map(|at| (at as f32 * 0.7).sin()).collect();
+        Weight::new(name, dims, &numbers)
+    };
+    let conv = |from: &str, weight: &str, to: &str| {
+        let conv = Node::new("Conv", &[from, weight], to);
+        conv.ints("pads", &[1; 4]).ints("strides", &[1; 2])
+    };
+    let mut depthwise = conv("b", "deep", "c");
+    depthwise.attribute.push(integer("group", 2));
+    Graph {
+        nodes: vec![
+            conv("x", "first", "a"),
+            Node::new("Relu", &["a"], "b"),
+            depthwise,
+            Node::new("Sigmoid", &["c"], "d"),
+            Node::new("Mul", &["c", "d"], "e"),
+            Node::new("Add", &["e", "b"], "f"),
+            Node::new("MaxPool", &["f"], "g")
+                .ints("kernel_shape", &[2; 2])
+                .ints("strides", &[2; 2]),
+            Node::new("GlobalAveragePool", &["g"], "h"),
+            Node::new("Flatten", &["h"], "i"),
+            Node::new("Gemm", &["i", "head"], "logits"),
+        ],
+        weights: vec![
+            weight("first", &[2, 1, 3, 3]),
+            weight("deep", &[2, 1, 3, 3]),
+            weight("head", &[2, 3]),
+        ],
+        inputs: vec![Value::new("x", FLOAT, Some(&[OPEN, 1, 4, 3]))],
+        outputs: vec![Value::new("logits", FLOAT, Some(&[OPEN, 3]))],
+    }
+}
+
+#[test]
+fn graphs_of_images() {
+    let (_zoo, folder) = folder(CARD);
+    let target = Target {
+        name: "ONNX network of images",
+        seeds: vec![images().bytes()],
+        form: Form::Binary,
+        executions: 1_500,
+        accepted_min: 0.1,
         memory_max: (BACKTRACE_BYTES, 256),
     };
     target.run(|bytes| read(&folder, bytes, SAMPLES));

@@ -48,6 +48,23 @@ impl FeatureMap {
         Ok(map)
     }
 
+    /// A copy as `[images, channels, height, width]`.
+    pub fn to_planes(&self) -> Vec<f32> {
+        let [images, height, width, channels] = self.dims;
+        let plane = height * width;
+        if plane == 1 || channels == 1 {
+            return self.values.to_vec();
+        }
+        let mut planes = Vec::with_capacity(self.values.len());
+        for image in self.values.chunks_exact((plane * channels).max(1)) {
+            for channel in 0..channels {
+                planes.extend(image.iter().skip(channel).step_by(channels));
+            }
+        }
+        debug_assert_eq!(planes.len(), images * plane * channels);
+        planes
+    }
+
     /// `[images, height, width, channels]`.
     pub fn dims(&self) -> [usize; 4] {
         self.dims
@@ -94,6 +111,7 @@ mod tests {
         let first = [0., 4., 8., 1., 5., 9., 2., 6., 10., 3., 7., 11.];
         assert_eq!(map.values[..12], first);
         assert_eq!(map.values[12..], first.map(|v| v + 12.0));
+        assert_eq!(map.to_planes(), planes);
         assert!(FeatureMap::of_planes(&planes, [2, 2, 2, 4]).is_err());
     }
 

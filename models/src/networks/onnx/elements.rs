@@ -28,6 +28,18 @@ pub(super) fn numbers<T: Pod>(tensor: &RawTensor) -> Result<Cow<'_, [T]>> {
     })
 }
 
+/// The numbers of a constant: little-endian bytes, or those of the typed field.
+pub(super) fn constants<T: Pod>(raw: &Bytes, typed: &[T]) -> Result<Vec<T>> {
+    if raw.is_empty() {
+        return Ok(typed.to_vec());
+    }
+    if !raw.len().is_multiple_of(size_of::<T>()) {
+        let size = size_of::<T>();
+        candle_core::bail!("{} bytes of constants of {size} bytes each", raw.len());
+    }
+    Ok(bytemuck::allocation::pod_collect_to_vec(raw))
+}
+
 /// A tensor of numbers, which are copied.
 pub(super) fn tensor<T: Pod>(datatype: Datatype, shape: Vec<usize>, numbers: &[T]) -> RawTensor {
     RawTensor {

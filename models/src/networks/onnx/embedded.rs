@@ -13,8 +13,7 @@ use rten_tensor::{AsView, Layout, Tensor, TensorView};
 
 use super::elements;
 use super::engine::Engine;
-use super::header::GraphHeader;
-use super::spec::OnnxSpec;
+use super::sketch;
 use crate::error::ModelError;
 use crate::networks::datatype::Datatype;
 use crate::networks::graph::{NamedTensor, Port, RawTensor};
@@ -41,37 +40,40 @@ pub(super) struct EmbeddedGraph {
 /// A pool that is returned when this is dropped, also after a panic.
 struct BorrowedPool(IdlePool);
 
-/// Reads the graph in the `bytes` of `file`.
+/// Reads the graph in the `bytes` of `file`, for these inputs and outputs. Packed weights make encoders a fifth
+/// faster, and convolutions no faster; they take memory.
 ///
 /// # Errors
 /// The graph has an operator or a type that rten does not know; the text names it.
 pub(super) fn read(
     file: &Path,
     bytes: Vec<u8>,
-    header: &GraphHeader,
-    spec: &OnnxSpec,
+    inputs: &[Port],
+    outputs: &[Port],
+    packs: bool,
 ) -> std::result::Result<EmbeddedGraph, ModelError> {
     let refuse = |reason: String| ModelError::weights(file, format!("{reason}; {WAY_OUT}"));
-    let ports = spec.inputs.iter().chain(&spec.outputs);
-    if let Some(port) = ports.clone().find(|port| !is_known(port.datatype)) {
+    let mut ports = inputs.iter().chain(outputs);
+    if let Some(port) = ports.find(|port| !is_known(port.datatype)) {
         let (name, datatype) = (&port.name, port.datatype.name());
         return Err(refuse(format!(
             "`{name}` is {datatype}, which the engine in this program does not compute"
         )));
     }
+    if let Some(operator) = sketch::read(&bytes).map_err(&refuse)?.padded_lower() {
+        return Err(refuse(format!(
+            "auto_pad of operator {operator} is SAME_LOWER, which the engine in this program does not compute"
+        )));
+    }
     let loaded = ModelOptions::with_all_ops()
-        // It makes encoders a fifth faster, and convolutions no faster; it takes memory.
-        .prepack_weights(!header.convolves)
+        .prepack_weights(packs)
         .load(bytes);
     let model = loaded
         .map_err(|error| refuse(format!("the engine in this program cannot run it: {error}")))?;
-    let outputs = spec
-        .outputs
-        .iter()
-        .map(|port| match model.node_id(&port.name) {
-            Ok(id) => Ok((port.clone(), id)),
-            Err(error) => Err(refuse(format!("output `{}`: {error}", port.name))),
-        });
+    let outputs = outputs.iter().map(|port| match model.node_id(&port.name) {
+        Ok(id) => Ok((port.clone(), id)),
+        Err(error) => Err(refuse(format!("output `{}`: {error}", port.name))),
+    });
     Ok(EmbeddedGraph {
         outputs: outputs.collect::<std::result::Result<_, _>>()?,
         model,
@@ -91,6 +93,13 @@ const fn is_known(datatype: Datatype) -> bool {
 }
 
 // === impl EmbeddedGraph ===
+
+impl EmbeddedGraph {
+    /// Whether the graph has a tensor of this name.
+    pub(super) fn takes(&self, name: &str) -> bool {
+        self.model.node_id(name).is_ok()
+    }
+}
 
 impl Engine for EmbeddedGraph {
     fn run(&self, inputs: &[(&str, &RawTensor)], wanted: Option<&str>) -> Result<Vec<NamedTensor>> {

@@ -10,7 +10,7 @@ use prost::Message;
 
 use super::classic::{self, ZippedOutput};
 use super::proto::{DimensionProto, ModelOutline, NodeOutline, ValueInfoProto};
-use super::{lengths, library};
+use super::{images, lengths, library};
 use crate::error::ModelError;
 use crate::networks::datatype::Datatype;
 use crate::weights::mapped_file::FileBytes;
@@ -28,6 +28,8 @@ pub(crate) struct GraphHeader {
     pub(super) zipped: Vec<ZippedOutput>,
     /// Whether it has convolutions.
     pub(crate) convolves: bool,
+    /// Whether the engine of images runs most of it.
+    pub(crate) images: bool,
     /// Values in its weights.
     pub(crate) parameters: u64,
     /// Bytes of these values.
@@ -181,6 +183,7 @@ impl GraphHeader {
         let elsewhere = weights.find(|weight| weight.data_location != 0);
         let elsewhere = elsewhere.map(|weight| weight.name.clone());
         let classic = classic::is_classic(&graph);
+        let convolves = graph.node.iter().any(|node| node.op_type == "Conv");
         let has_maps = graph.output.iter().any(is_map);
         let zipped = match classic && has_maps {
             true => classic::zipped_outputs(bytes).map_err(|error| no_onnx(&error))?,
@@ -207,7 +210,10 @@ impl GraphHeader {
                 .iter()
                 .map(|output| maker(&graph.node, &output.name))
                 .collect(),
-            convolves: graph.node.iter().any(|node| node.op_type == "Conv"),
+            convolves,
+            images: convolves
+                && !classic
+                && images::suits(bytes).map_err(|error| no_onnx(&error))?,
             parameters,
             weight_bytes: match classic {
                 // Its numbers are attributes, which onnxruntime spreads out.

@@ -4,12 +4,14 @@
 use std::path::Path;
 use std::sync::Once;
 
+use bytes::Bytes;
+
 use super::engine::Engine;
 use super::file::GraphFile;
 use super::header::GraphHeader;
 use super::session::GraphSession;
 use super::spec::OnnxSpec;
-use super::{classic, embedded, library};
+use super::{classic, embedded, images, library};
 use crate::error::ModelError;
 
 /// The log has the engine once.
@@ -44,8 +46,9 @@ pub fn engine_name() -> &'static str {
 
 /// The name of the engine that runs a graph.
 pub fn engine_of(spec: &OnnxSpec) -> &'static str {
-    match (library::environment(), spec.classic) {
-        (Err(_), true) => classic::NAME,
+    match library::environment() {
+        Err(_) if spec.classic => classic::NAME,
+        Err(_) if spec.images => images::NAME,
         _ => engine_name(),
     }
 }
@@ -72,10 +75,18 @@ fn own_engine(file: &Path, card: &Path, spec: &OnnxSpec) -> Result<Box<dyn Engin
     // The card was completed from an earlier read of the file.
     let header = GraphHeader::parse(file, &bytes)?;
     spec.completes_again(card, &header)?;
-    if !header.classic {
-        return Ok(Box::new(embedded::read(file, bytes, &header, spec)?));
+    let bytes = Bytes::from(bytes);
+    if header.images
+        && let Some(graph) = images::read(file, &bytes, &spec.outputs)?
+    {
+        return Ok(Box::new(graph));
     }
-    let graph = classic::read(bytes.into(), &spec.inputs, &spec.outputs).map_err(|error| {
+    if !header.classic {
+        let (inputs, outputs) = (&spec.inputs, &spec.outputs);
+        let graph = embedded::read(file, bytes.into(), inputs, outputs, !header.convolves)?;
+        return Ok(Box::new(graph));
+    }
+    let graph = classic::read(bytes, &spec.inputs, &spec.outputs).map_err(|error| {
         let way_out = embedded::WAY_OUT;
         let reason = format!("the engine in this program cannot run it: {error}; {way_out}");
         ModelError::weights(file, reason)

@@ -47,6 +47,9 @@ pub struct OnnxSpec {
     /// Whether it has operators of `ai.onnx.ml`; from the file.
     #[serde(skip)]
     pub(crate) classic: bool,
+    /// Whether the engine of images runs most of it.
+    #[serde(skip)]
+    pub(crate) images: bool,
     /// Memory that it takes: as the card says, at least that of the file's weights.
     #[serde(skip)]
     pub(crate) bytes: u64,
@@ -71,6 +74,7 @@ impl OnnxSpec {
         self.outputs = ports(card, "output", &header.outputs)?;
         self.bytes = header.weight_bytes;
         self.classic = header.classic;
+        self.images = header.images;
         let is_single = |input: &&GraphTensor| input.shape.as_deref() == Some(&[]);
         if let Some(single) = header.inputs.iter().find(is_single) {
             let reason = "has no batch axis: it is a single value";

@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
-use bytemuck::Pod;
 use bytes::Bytes;
 use candle_core::Result;
 
 use super::shape;
 use super::value::Value;
+use crate::networks::onnx::elements;
 use crate::networks::onnx::proto::TensorProto;
 
 /// The value of a `TensorProto`.
@@ -21,10 +21,10 @@ pub(super) fn constant(proto: &TensorProto) -> Result<Value> {
     let shape = shape::sizes(&proto.dims)?;
     let raw = &proto.raw_data;
     match proto.data_type {
-        1 => Value::new(shape, numbers(raw, &proto.float_data)?),
-        6 => Value::new(shape, numbers(raw, &proto.int32_data)?),
-        7 => Value::new(shape, numbers(raw, &proto.int64_data)?),
-        11 => Value::new(shape, numbers(raw, &proto.double_data)?),
+        1 => Value::new(shape, elements::constants(raw, &proto.float_data)?),
+        6 => Value::new(shape, elements::constants(raw, &proto.int32_data)?),
+        7 => Value::new(shape, elements::constants(raw, &proto.int64_data)?),
+        11 => Value::new(shape, elements::constants(raw, &proto.double_data)?),
         8 => Value::new(shape, texts(&proto.string_data)?),
         9 if raw.is_empty() => {
             let flags = proto.int32_data.iter();
@@ -33,18 +33,6 @@ pub(super) fn constant(proto: &TensorProto) -> Result<Value> {
         9 => Value::new(shape, raw.iter().map(|&flag| flag != 0).collect()),
         other => candle_core::bail!("constant `{}` has element type {other}", proto.name),
     }
-}
-
-/// Little-endian numbers, or those of the typed field.
-fn numbers<T: Pod>(raw: &Bytes, typed: &[T]) -> Result<Vec<T>> {
-    if raw.is_empty() {
-        return Ok(typed.to_vec());
-    }
-    if !raw.len().is_multiple_of(size_of::<T>()) {
-        let size = size_of::<T>();
-        candle_core::bail!("{} bytes of constants of {size} bytes each", raw.len());
-    }
-    Ok(bytemuck::allocation::pod_collect_to_vec(raw))
 }
 
 /// Texts of a file, which must be UTF-8.
