@@ -13,7 +13,7 @@ use anyhow::{Context, Result, bail};
 use clap::Args;
 
 pub(crate) use self::guard::{Verdict, check};
-pub(crate) use self::page::Page;
+use self::page::Page;
 use crate::plugins::{self, Guests};
 use crate::workspace::Workspace;
 use switchyard_kit::{cargo, shell};

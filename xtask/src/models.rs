@@ -14,7 +14,6 @@ use comfy_table::{CellAlignment, Table};
 use serde::Deserialize;
 use switchyard_kit::{cargo, shell};
 
-use crate::bench::Page;
 use crate::workspace::Workspace;
 
 const EXPORT: &str = include_str!("models/export.py");
@@ -57,9 +56,6 @@ pub(crate) struct ModelsArgs {
     /// Export all models anew
     #[arg(long)]
     fresh: bool,
-    /// Put the table of all models into docs/performance.md
-    #[arg(long, conflicts_with = "models")]
-    page: bool,
 }
 
 /// The line that `check.py` prints.
@@ -120,7 +116,7 @@ pub(crate) fn run(workspace: &Workspace, args: &ModelsArgs) -> Result<()> {
         check.arg(folder.join("check.py")).arg(&model).arg(&program);
         rows.push((name, checked(&mut check)?));
     }
-    let printed = format!(
+    println!(
         "{}\n\nseconds: from `switchyard add` in an empty folder to the first answer over HTTP. \
          difference: from onnxruntime,\nrelative where an output's largest value is above 1. \
          Milliseconds: median, in turns, without HTTP.\nonnxrt: onnxruntime without spinning threads. \
@@ -128,12 +124,6 @@ pub(crate) fn run(workspace: &Workspace, args: &ModelsArgs) -> Result<()> {
         table(&rows).trim_fmt(),
         summary(&rows)
     );
-    println!("{printed}");
-    if args.page {
-        let mut page = Page::open(&workspace.root.join("docs/performance.md"))?;
-        page.put("models", "cargo xtask models --page", &printed)?;
-        page.save()?;
-    }
     let misses: Vec<String> = rows
         .iter()
         .filter_map(|(name, row)| miss(name, row))

@@ -3,8 +3,8 @@
 use switchyard_kernels::{Activation, Padding};
 
 use super::convolution::{Convolution, Form, Weight};
-use super::known::{Extent, Known};
-use super::node::Node;
+use super::known::Known;
+use super::node::{Extent, Node};
 use super::operation::Kind;
 use crate::networks::onnx::proto::TensorProto;
 

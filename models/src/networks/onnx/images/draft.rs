@@ -4,8 +4,8 @@
 use std::collections::HashSet;
 
 use super::fuse::fuse;
-use super::known::{Extent, Known};
-use super::node::Node;
+use super::known::Known;
+use super::node::{Extent, Node};
 use super::operation::Operation;
 use super::operators::{operations, renamed};
 use crate::networks::onnx::proto::{GraphProto, ModelProto, NodeProto};

@@ -1,8 +1,8 @@
 //! Operations on each value on its own, from nodes.
 
 use super::function::{Affine, Function};
-use super::known::{Extent, Known, numbers};
-use super::node::Node;
+use super::known::{Known, numbers};
+use super::node::{Extent, Node};
 use super::operation::Kind;
 
 /// The function of an operator.

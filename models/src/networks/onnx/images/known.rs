@@ -4,12 +4,9 @@ use std::collections::HashMap;
 
 use candle_core::Result;
 
-use super::node::Node;
+use super::node::{Extent, Node};
 use crate::networks::onnx::elements;
 use crate::networks::onnx::proto::{GraphProto, TensorProto, ValueInfoProto};
-
-/// `[channels, height, width]` of images; the batch is open. A sequence has one line.
-pub(super) type Extent = [usize; 3];
 
 /// Most values of one image: 1 GiB.
 const IMAGE_MAX: usize = 1 << 28;

@@ -2,8 +2,10 @@
 
 use switchyard_kernels::{Padding, Window2d};
 
-use super::known::Extent;
 use crate::networks::onnx::proto::{AttributeProto, NodeProto};
+
+/// `[channels, height, width]` of images; the batch is open. A sequence has one line.
+pub(super) type Extent = [usize; 3];
 
 /// Largest size of a window, of its stride and of its padding.
 const WINDOW_MAX: i64 = 4096;

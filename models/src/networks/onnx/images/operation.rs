@@ -4,7 +4,7 @@ use switchyard_kernels::Window2d;
 
 use super::convolution::Convolution;
 use super::function::{Affine, Function};
-use super::known::Extent;
+use super::node::Extent;
 
 /// The kind of an operation.
 pub(super) enum Kind<'a> {

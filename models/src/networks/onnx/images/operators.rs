@@ -1,7 +1,7 @@
 //! Operations of images, by the operators of nodes.
 
-use super::known::{Extent, Known};
-use super::node::Node;
+use super::known::Known;
+use super::node::{Extent, Node};
 use super::operation::{Kind, Made};
 use super::{convolutions, elementwise, pools};
 

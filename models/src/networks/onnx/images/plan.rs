@@ -12,7 +12,7 @@ use rayon::prelude::*;
 use switchyard_kernels::FeatureMap;
 
 use super::draft::Draft;
-use super::known::Extent;
+use super::node::Extent;
 use super::operation::Operation;
 use super::step::Layer;
 use crate::networks::datatype::Datatype;

@@ -1,7 +1,7 @@
 //! Operations over positions and channels: pools, and images put together, taken apart and enlarged.
 
-use super::known::{Extent, Known};
-use super::node::Node;
+use super::known::Known;
+use super::node::{Extent, Node};
 use super::operation::{Kind, Made};
 
 /// Largest factor by which an image is enlarged.
