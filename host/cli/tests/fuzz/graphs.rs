@@ -99,7 +99,7 @@ fn graphs_of_images() {
         seeds: vec![images().bytes()],
         form: Form::Binary,
         executions: 1_500,
-        accepted_min: 0.1,
+        accepted_min: 0.05,
         memory_max: (BACKTRACE_BYTES, 256),
     };
     target.run(|bytes| read(&folder, bytes, SAMPLES));
