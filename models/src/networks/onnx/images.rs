@@ -103,13 +103,16 @@ impl Engine for ImageGraph {
         };
         let made = self.plan.run(input)?;
         let is_wanted = |name: &str| wanted.is_none_or(|wanted| wanted == name);
+        let is_made = |port: &Port| made.iter().any(|(name, _)| *name == port.name);
+        let mut ports = self.outputs.iter();
+        let lacks = ports.any(|port| is_wanted(&port.name) && !is_made(port));
         let mut others = match &self.tail {
-            Some(tail) => {
+            Some(tail) if lacks => {
                 let made = made.iter().map(|(name, tensor)| (&**name, tensor));
                 let made: Vec<_> = made.filter(|(name, _)| tail.takes(name)).collect();
                 tail.run(&made, wanted)?
             }
-            None => Vec::new(),
+            _ => Vec::new(),
         };
         let mut found = Vec::new();
         for port in self.outputs.iter().filter(|port| is_wanted(&port.name)) {

@@ -10,8 +10,8 @@ use crate::networks::onnx::proto::TensorProto;
 /// A convolution, with the operations that were joined to it.
 pub(super) struct Convolution<'a> {
     pub(super) form: Form,
-    pub(super) weight: Weight<'a>,
-    pub(super) bias: Option<&'a TensorProto>,
+    weight: Weight<'a>,
+    bias: Option<&'a TensorProto>,
     pub(super) window: Window2d,
     pub(super) input: usize,
     pub(super) output: usize,
@@ -41,7 +41,26 @@ pub(super) enum Weight<'a> {
 
 // === impl Convolution ===
 
-impl Convolution<'_> {
+impl<'a> Convolution<'a> {
+    pub(super) fn new(
+        form: Form,
+        weight: Weight<'a>,
+        bias: Option<&'a TensorProto>,
+        window: Window2d,
+        [input, output]: [usize; 2],
+    ) -> Self {
+        Self {
+            form,
+            weight,
+            bias,
+            window,
+            input,
+            output,
+            affines: Vec::new(),
+            activation: Activation::None,
+        }
+    }
+
     /// Columns of [`rows`](Self::rows).
     pub(super) fn columns(&self) -> usize {
         match self.form {

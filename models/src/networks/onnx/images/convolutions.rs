@@ -1,18 +1,18 @@
 //! Convolutions from nodes.
 
-use switchyard_kernels::{Activation, Padding};
+use switchyard_kernels::Padding;
 
 use super::convolution::{Convolution, Form, Weight};
 use super::known::Known;
-use super::node::{Extent, Node};
-use super::operation::Kind;
+use super::node::Node;
+use super::operation::{Found, Kind};
 use crate::networks::onnx::proto::TensorProto;
+
+/// Most values of a weight: those of a file of the format's largest size.
+const WEIGHT_MAX: usize = 1 << 29;
 
 /// Most positions and channels of a mean over windows.
 const MEAN_MAX: usize = 1 << 22;
-
-/// An operation, its images and the extent of its result.
-type Found<'a> = Option<(Kind<'a>, Vec<usize>, Extent)>;
 
 /// A `Conv`: dense or depthwise.
 pub(super) fn conv<'a>(node: Node<'a>, known: &Known<'a>) -> Found<'a> {
@@ -26,16 +26,8 @@ pub(super) fn conv<'a>(node: Node<'a>, known: &Known<'a>) -> Found<'a> {
         _ => return None,
     };
     let [height, width] = window.output(of[1], of[2]).ok()?;
-    let conv = Convolution {
-        form,
-        weight: Weight::Given(weight),
-        bias: bias(node, known, output)?,
-        window,
-        input: of[0],
-        output,
-        affines: Vec::new(),
-        activation: Activation::None,
-    };
+    let (weight, bias) = (Weight::Given(weight), bias(node, known, output)?);
+    let conv = Convolution::new(form, weight, bias, window, [of[0], output]);
     Some((Kind::Conv(conv), vec![image], [output, height, width]))
 }
 
@@ -55,16 +47,8 @@ pub(super) fn transposed<'a>(node: Node<'a>, known: &Known<'a>) -> Found<'a> {
     {
         return None;
     }
-    let conv = Convolution {
-        form: Form::Spread,
-        weight: Weight::Given(weight),
-        bias: bias(node, known, output)?,
-        window,
-        input,
-        output,
-        affines: Vec::new(),
-        activation: Activation::None,
-    };
+    let (weight, bias) = (Weight::Given(weight), bias(node, known, output)?);
+    let conv = Convolution::new(Form::Spread, weight, bias, window, [input, output]);
     let extent = [output, of[1] * kernel[0], of[2] * kernel[1]];
     Some((Kind::Conv(conv), vec![image], extent))
 }
@@ -79,16 +63,7 @@ pub(super) fn average<'a>(node: Node<'a>, known: &Known<'a>) -> Found<'a> {
         return None;
     }
     let [height, width] = window.output(of[1], of[2]).ok()?;
-    let conv = Convolution {
-        form: Form::Depthwise,
-        weight: Weight::Mean,
-        bias: None,
-        window,
-        input: of[0],
-        output: of[0],
-        affines: Vec::new(),
-        activation: Activation::None,
-    };
+    let conv = Convolution::new(Form::Depthwise, Weight::Mean, None, window, [of[0]; 2]);
     Some((Kind::Conv(conv), vec![image], [of[0], height, width]))
 }
 
@@ -96,7 +71,11 @@ pub(super) fn average<'a>(node: Node<'a>, known: &Known<'a>) -> Found<'a> {
 fn shape(weight: &TensorProto, rank: usize) -> Option<(usize, usize, [usize; 2])> {
     let sizes = weight.dims.iter().map(|&size| usize::try_from(size).ok());
     let sizes: Vec<usize> = sizes.collect::<Option<_>>()?;
-    let fits = sizes.iter().all(|&size| size > 0);
+    // A file may say more than it has.
+    let count = sizes
+        .iter()
+        .try_fold(1usize, |all, &size| all.checked_mul(size));
+    let fits = count.is_some_and(|count| (1..=WEIGHT_MAX).contains(&count));
     match (sizes.as_slice(), rank) {
         (&[first, second, columns], 3) if fits => Some((first, second, [1, columns])),
         (&[first, second, lines, columns], 4) if fits => Some((first, second, [lines, columns])),

@@ -8,7 +8,7 @@ use super::known::Known;
 use super::node::{Extent, Node};
 use super::operation::Operation;
 use super::operators::{operations, renamed};
-use crate::networks::onnx::proto::{GraphProto, ModelProto, NodeProto};
+use crate::networks::onnx::proto::{GraphProto, ModelProto, NodeProto, TensorProto};
 
 /// Operators whose graphs may read any value.
 const WITH_GRAPHS: [&str; 4] = ["If", "Loop", "Scan", "SequenceMap"];
@@ -85,7 +85,7 @@ impl<'a> Draft<'a> {
 }
 
 /// The tensor of a `Constant`, with its name.
-fn constant(node: &NodeProto) -> Option<(&str, &crate::networks::onnx::proto::TensorProto)> {
+fn constant(node: &NodeProto) -> Option<(&str, &TensorProto)> {
     let is_constant = node.op_type == "Constant";
     let value = node.attribute.iter().filter(|_| is_constant);
     let value = value.filter_map(|one| one.t.as_ref()).next()?;

@@ -1,9 +1,10 @@
 //! Operations on each value on its own, from nodes.
 
-use super::function::{Affine, Function};
-use super::known::{Known, numbers};
+use super::function::{Affine, AffineForm, Function};
+use super::known::Known;
 use super::node::{Extent, Node};
-use super::operation::Kind;
+use super::operation::{Found, Kind, Unweighted};
+use crate::networks::onnx::proto::TensorProto;
 
 /// The function of an operator.
 pub(super) fn function(node: Node<'_>, known: &Known<'_>) -> Option<Function> {
@@ -51,19 +52,18 @@ pub(super) fn norm<'a>(node: Node<'a>, known: &Known<'a>, channels: usize) -> Op
 }
 
 /// Two images, or an image and a constant per channel.
-pub(super) fn pair<'a>(
-    node: Node<'a>,
-    known: &Known<'a>,
-) -> Option<(Kind<'a>, Vec<usize>, Extent)> {
+pub(super) fn pair<'a>(node: Node<'a>, known: &Known<'a>) -> Found<'a> {
     let operator = &*node.proto.op_type;
     let [left, right] = [0, 1].map(|at| known.image(node, at));
     if let (Some((a, of_a)), Some((b, of_b))) = (left, right) {
         let is_gate = |gate: Extent, of: Extent| gate == [of[0], 1, 1];
+        let both =
+            |kind, images: [usize; 2], of| Some((Kind::Unweighted(kind), images.to_vec(), of));
         return match operator {
-            "Add" if of_a == of_b => Some((Kind::Plus, vec![a, b], of_a)),
-            "Mul" if of_a == of_b => Some((Kind::Times, vec![a, b], of_a)),
-            "Mul" if is_gate(of_b, of_a) => Some((Kind::Scale, vec![a, b], of_a)),
-            "Mul" if is_gate(of_a, of_b) => Some((Kind::Scale, vec![b, a], of_b)),
+            "Add" if of_a == of_b => both(Unweighted::Plus, [a, b], of_a),
+            "Mul" if of_a == of_b => both(Unweighted::Times, [a, b], of_a),
+            "Mul" if is_gate(of_b, of_a) => both(Unweighted::Scale, [a, b], of_a),
+            "Mul" if is_gate(of_a, of_b) => both(Unweighted::Scale, [b, a], of_b),
             _ => None,
         };
     }
@@ -72,42 +72,35 @@ pub(super) fn pair<'a>(
         (None, Some(image)) => (0, image),
         _ => return None,
     };
-    let constant = of_channels(node, known, at, of)?;
-    let ones = || vec![1.0; of[0]];
-    let (factors, summands) = match (operator, at) {
-        ("Add", _) => (ones(), constant),
-        ("Sub", 1) => (ones(), constant.iter().map(|value| -value).collect()),
-        ("Mul", _) => (constant, vec![0.0; of[0]]),
-        ("Div", 1) => (
-            constant.iter().map(|value| value.recip()).collect(),
-            vec![0.0; of[0]],
-        ),
+    let form = match (operator, at) {
+        ("Add", _) => AffineForm::Plus,
+        ("Sub", 1) => AffineForm::Minus,
+        ("Mul", _) => AffineForm::Times,
+        ("Div", 1) => AffineForm::Over,
         _ => return None,
     };
-    let affine = Affine::Given { factors, summands };
+    let affine = Affine::Constant {
+        form,
+        weight: of_channels(node, known, at, of)?,
+        channels: of[0],
+    };
     Some((Kind::Affine(affine), vec![image], of))
 }
 
 /// A constant that is one number, or one per channel.
-fn of_channels(node: Node<'_>, known: &Known<'_>, at: usize, of: Extent) -> Option<Vec<f32>> {
+fn of_channels<'a>(
+    node: Node<'a>,
+    known: &Known<'a>,
+    at: usize,
+    of: Extent,
+) -> Option<&'a TensorProto> {
     let weight = known.weight(node, at)?;
-    let before = weight.dims.len().checked_sub(node.rank - 1);
-    let is_each = weight.dims.iter().all(|&size| size == 1);
-    let mut sizes = weight.dims.iter().skip(before.unwrap_or(0));
-    let is_channels = before.is_some_and(|before| weight.dims[..before].iter().all(|&s| s == 1))
-        && sizes.next() == Some(&(of[0] as i64))
-        && sizes.all(|&size| size == 1);
-    if !is_each && !is_channels || weight.dims.len() > node.rank {
-        return None;
-    }
-    // Large weights have no values in a sketch.
-    let count = weight.dims.iter().product::<i64>();
-    let values = match weight.raw_data.is_empty() && weight.float_data.is_empty() {
-        true => vec![0.0; usize::try_from(count).ok()?],
-        false => numbers(weight).ok()?,
-    };
-    match values.as_slice() {
-        &[value] => Some(vec![value; of[0]]),
-        _ => Some(values),
-    }
+    let ones = |sizes: &[i64]| sizes.iter().all(|&size| size == 1);
+    let channels = weight.dims.len().checked_sub(node.rank - 1);
+    let is_each = channels.is_some_and(|at| {
+        let (before, after) = (&weight.dims[..at], &weight.dims[at + 1..]);
+        ones(before) && weight.dims[at] == of[0] as i64 && ones(after)
+    });
+    let fits = weight.dims.len() <= node.rank && (is_each || ones(&weight.dims));
+    fits.then_some(weight)
 }

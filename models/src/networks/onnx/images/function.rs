@@ -25,10 +25,21 @@ pub(super) enum Affine<'a> {
         weights: [&'a TensorProto; 4],
         epsilon: f32,
     },
-    Given {
-        factors: Vec<f32>,
-        summands: Vec<f32>,
+    Constant {
+        form: AffineForm,
+        /// One number, or one per channel.
+        weight: &'a TensorProto,
+        channels: usize,
     },
+}
+
+/// The use of a constant.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum AffineForm {
+    Plus,
+    Minus,
+    Times,
+    Over,
 }
 
 // === impl Function ===
@@ -56,13 +67,8 @@ impl Function {
     }
 
     pub(super) fn apply(self, values: &mut [f32]) {
-        let each = |values: &mut [f32], function: &dyn Fn(f32) -> f32| {
-            for value in values {
-                *value = function(*value);
-            }
-        };
         match self {
-            Self::Relu => each(values, &relu),
+            Self::Relu => each(values, relu),
             Self::Sigmoid => gates::sigmoid(values),
             Self::Silu => gates::silu(values),
             Self::HardSwish => gates::hard_swish(values),
@@ -70,11 +76,17 @@ impl Function {
                 gates::hard_sigmoid(values);
             }
             Self::HardSigmoid { alpha, beta } => {
-                each(values, &|x| clip(alpha * x + beta, 0.0, 1.0));
+                each(values, |x| clip(alpha * x + beta, 0.0, 1.0));
             }
-            Self::Clip { low, high } => each(values, &|x| clip(x, low, high)),
-            Self::LeakyRelu { alpha } => each(values, &|x| if x < 0.0 { alpha * x } else { x }),
+            Self::Clip { low, high } => each(values, |x| clip(x, low, high)),
+            Self::LeakyRelu { alpha } => each(values, |x| if x < 0.0 { alpha * x } else { x }),
         }
+    }
+}
+
+fn each(values: &mut [f32], function: impl Fn(f32) -> f32) {
+    for value in values {
+        *value = function(*value);
     }
 }
 
@@ -97,7 +109,21 @@ impl Affine<'_> {
     /// A weight has not the values of its shape.
     pub(super) fn parameters(&self) -> Result<[Vec<f32>; 2]> {
         match self {
-            Self::Given { factors, summands } => Ok([factors.clone(), summands.clone()]),
+            Self::Constant {
+                form,
+                weight,
+                channels,
+            } => {
+                let numbers = numbers(weight)?;
+                let each = numbers.iter().copied().cycle().take(*channels);
+                let (ones, zeros) = (vec![1.0; *channels], vec![0.0; *channels]);
+                Ok(match form {
+                    AffineForm::Plus => [ones, each.collect()],
+                    AffineForm::Minus => [ones, each.map(|value| -value).collect()],
+                    AffineForm::Times => [each.collect(), zeros],
+                    AffineForm::Over => [each.map(f32::recip).collect(), zeros],
+                })
+            }
             Self::Norm { weights, epsilon } => {
                 let [factors, summands, means, variances] = weights.map(numbers);
                 let (means, summands) = (means?, summands?);

@@ -4,7 +4,7 @@ use switchyard_kernels::Activation;
 
 use super::convolution::{Convolution, Form};
 use super::function::Function;
-use super::operation::{Kind, Operation};
+use super::operation::{Kind, Operation, Unweighted};
 
 /// Operations while they are joined.
 struct Fusing<'a> {
@@ -76,7 +76,7 @@ impl<'a> Fusing<'a> {
     /// `x` times a gate of `x` is one function.
     fn gate(&mut self, at: usize) {
         let Some(Operation {
-            kind: Kind::Times,
+            kind: Kind::Unweighted(Unweighted::Times),
             inputs,
             ..
         }) = &self.list[at]
@@ -89,13 +89,15 @@ impl<'a> Fusing<'a> {
         for [x, gate] in [[a, b], [b, a]] {
             let joined = self.only(gate).and_then(|(maker, operation)| {
                 let function = match (&operation.kind, operation.inputs.as_slice()) {
-                    (Kind::Each(function), &[of]) if of == x => function.times_x(),
+                    (Kind::Unweighted(Unweighted::Each(function)), &[of]) if of == x => {
+                        function.times_x()
+                    }
                     _ => None,
                 };
                 Some((maker, function?))
             });
             if let (Some((maker, function)), Some(operation)) = (joined, &mut self.list[at]) {
-                operation.kind = Kind::Each(function);
+                operation.kind = Kind::Unweighted(Unweighted::Each(function));
                 operation.inputs = vec![x];
                 self.list[maker] = None;
                 self.readers[x] -= 1;
@@ -136,7 +138,7 @@ impl<'a> Fusing<'a> {
     /// A convolution adds its sums to another image. It takes the place of the addition, where both are known.
     fn sum(&mut self, at: usize) {
         let Some(Operation {
-            kind: Kind::Plus,
+            kind: Kind::Unweighted(Unweighted::Plus),
             inputs,
             output,
         }) = &self.list[at]
@@ -146,7 +148,7 @@ impl<'a> Fusing<'a> {
         let (&[a, b], output) = (inputs.as_slice(), *output) else {
             return;
         };
-        // The later one, so that what runs between is the least.
+        // The later one moves least.
         let mut ways = [[a, b], [b, a]];
         ways.sort_by_key(|[image, _]| std::cmp::Reverse(self.makers[*image]));
         for [image, other] in ways {
@@ -168,7 +170,7 @@ impl<'a> Fusing<'a> {
     /// A convolution applies the function behind it.
     fn function(&mut self, at: usize) {
         let Some(Operation {
-            kind: Kind::Each(function),
+            kind: Kind::Unweighted(Unweighted::Each(function)),
             inputs,
             output,
         }) = &self.list[at]

@@ -35,14 +35,12 @@ impl<'a> Known<'a> {
             }
         }
         // Before version 4 of the format, constants are listed among the inputs too.
-        let mut inputs = graph.input.iter();
-        let mut inputs = inputs
-            .by_ref()
-            .filter(|input| !constants.contains_key(&*input.name));
+        let inputs = graph.input.iter();
+        let mut inputs = inputs.filter(|input| !constants.contains_key(&*input.name));
         let (Some(input), None) = (inputs.next(), inputs.next()) else {
             return None;
         };
-        let (extent, rank) = extent(input)?;
+        let (extent, rank) = extent(input).filter(|(extent, _)| is_bounded(*extent))?;
         Some(Self {
             images: HashMap::from([(&*input.name, 0)]),
             extents: vec![extent],
@@ -90,9 +88,7 @@ impl<'a> Known<'a> {
 
     /// Adds an image; none if its name is taken or it is too large.
     pub(super) fn add(&mut self, name: &'a str, extent: Extent) -> Option<usize> {
-        let sizes = extent.iter();
-        let values = sizes.fold(1usize, |all, &size| all.saturating_mul(size));
-        if values == 0 || values > IMAGE_MAX {
+        if !is_bounded(extent) {
             return None;
         }
         let at = self.extents.len();
@@ -119,6 +115,13 @@ impl<'a> Known<'a> {
     }
 }
 
+fn is_bounded(extent: Extent) -> bool {
+    let values = extent
+        .iter()
+        .fold(1usize, |all, &size| all.saturating_mul(size));
+    (1..=IMAGE_MAX).contains(&values)
+}
+
 /// The real numbers of a weight.
 ///
 /// # Errors
@@ -141,10 +144,9 @@ fn extent(input: &ValueInfoProto) -> Option<(Extent, usize)> {
     let sizes = kind.shape.as_ref()?.dim.iter();
     let sizes = sizes.map(|size| usize::try_from(size.value.unwrap_or(0)).ok());
     let sizes: Vec<usize> = sizes.collect::<Option<_>>()?;
-    let fits = |extent: Extent| extent.iter().all(|&size| size > 0).then_some(extent);
     match (kind.elem_type, sizes.as_slice()) {
-        (FLOAT, &[_, channels, height, width]) => Some((fits([channels, height, width])?, 4)),
-        (FLOAT, &[_, channels, length]) => Some((fits([channels, 1, length])?, 3)),
+        (FLOAT, &[_, channels, height, width]) => Some(([channels, height, width], 4)),
+        (FLOAT, &[_, channels, length]) => Some(([channels, 1, length], 3)),
         _ => None,
     }
 }

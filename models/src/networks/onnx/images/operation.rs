@@ -10,10 +10,16 @@ use super::node::Extent;
 pub(super) enum Kind<'a> {
     /// With a second input, that is added to the sums.
     Conv(Convolution<'a>),
-    /// A function of each value.
-    Each(Function),
     /// Values times a factor per channel, plus a summand.
     Affine(Affine<'a>),
+    Unweighted(Unweighted),
+}
+
+/// An operation without weights.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Unweighted {
+    /// A function of each value.
+    Each(Function),
     /// The sum of two images.
     Plus,
     /// The product of two images.
@@ -41,7 +47,10 @@ pub(super) struct Operation<'a> {
     pub(super) output: usize,
 }
 
-/// An operation that a node stands for: its kind, images, and the extent and name of its result.
+/// An operation that a node stands for: its kind, images, and the extent of its result.
+pub(super) type Found<'a> = Option<(Kind<'a>, Vec<usize>, Extent)>;
+
+/// The same, with the name of the result.
 pub(super) type Made<'a> = (Kind<'a>, Vec<usize>, Extent, &'a str);
 
 // === impl Kind ===

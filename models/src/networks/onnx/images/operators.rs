@@ -2,7 +2,7 @@
 
 use super::known::Known;
 use super::node::{Extent, Node};
-use super::operation::{Kind, Made};
+use super::operation::{Kind, Made, Unweighted};
 use super::{convolutions, elementwise, pools};
 
 /// The operations of a node that makes images; none if this engine does not know it.
@@ -14,7 +14,6 @@ pub(super) fn operations<'a>(node: Node<'a>, known: &Known<'a>) -> Option<Vec<Ma
         Some(vec![(kind, images, extent, node.output()?)])
     };
     let (first, extent) = known.image(node, 0).or_else(|| known.image(node, 1))?;
-    let each = |function| one((Kind::Each(function), vec![first], extent));
     match &*node.proto.op_type {
         "Conv" => one(convolutions::conv(node, known)?),
         "ConvTranspose" => one(convolutions::transposed(node, known)?),
@@ -25,12 +24,19 @@ pub(super) fn operations<'a>(node: Node<'a>, known: &Known<'a>) -> Option<Vec<Ma
         }
         "Add" | "Mul" | "Sub" | "Div" => one(elementwise::pair(node, known)?),
         "MaxPool" => one(pools::max(node, known)?),
-        "GlobalAveragePool" => one((Kind::Mean, vec![first], [extent[0], 1, 1])),
+        "GlobalAveragePool" => one((
+            Kind::Unweighted(Unweighted::Mean),
+            vec![first],
+            [extent[0], 1, 1],
+        )),
         "ReduceMean" => one(pools::reduced_mean(node, known)?),
         "Concat" => one(pools::join(node, known)?),
         "Split" => pools::split(node, known),
         "Resize" | "Upsample" => one(pools::enlarge(node, known)?),
-        _ => each(elementwise::function(node, known)?),
+        _ => {
+            let each = Unweighted::Each(elementwise::function(node, known)?);
+            one((Kind::Unweighted(each), vec![first], extent))
+        }
     }
 }
 

@@ -1,7 +1,7 @@
 //! A draft with its weights packed, and a run of it.
 //!
 //! The first steps of a network have large images and small weights: they run image by image, so that a step finds
-//! what the one before it has written in the cache, and threads take images. The last ones have small images and
+//! its image in the cache, and threads take images. The last ones have small images and
 //! large weights, which are read once for the whole batch.
 
 use std::ops::Range;
@@ -103,9 +103,9 @@ impl Plan {
             candle_core::bail!("input is {found:?}, the graph takes {wanted:?}");
         }
         let planes = elements::numbers::<f32>(input)?;
-        let images = match rows {
-            0 | 1 => self.steps(0..self.steps.len(), self.images(&planes, rows)?)?,
-            _ => {
+        let images = match rows > 1 && self.early > 0 {
+            false => self.steps(0..self.steps.len(), self.images(&planes, rows)?)?,
+            true => {
                 let image = (planes.len() / rows).max(1);
                 let each = planes.par_chunks(image).map(|image| {
                     let images = self.images(image, 1)?;

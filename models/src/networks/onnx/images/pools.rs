@@ -2,12 +2,10 @@
 
 use super::known::Known;
 use super::node::{Extent, Node};
-use super::operation::{Kind, Made};
+use super::operation::{Found, Kind, Made, Unweighted};
 
 /// Largest factor by which an image is enlarged.
 const TIMES_MAX: f32 = 64.0;
-
-type Found<'a> = Option<(Kind<'a>, Vec<usize>, Extent)>;
 
 pub(super) fn max<'a>(node: Node<'a>, known: &Known<'a>) -> Found<'a> {
     let (image, of) = known.image(node, 0)?;
@@ -20,7 +18,8 @@ pub(super) fn max<'a>(node: Node<'a>, known: &Known<'a>) -> Found<'a> {
         return None;
     }
     let [height, width] = window.output(of[1], of[2]).ok()?;
-    Some((Kind::Max(window), vec![image], [of[0], height, width]))
+    let max = Kind::Unweighted(Unweighted::Max(window));
+    Some((max, vec![image], [of[0], height, width]))
 }
 
 /// A `ReduceMean` over all positions that keeps their axes.
@@ -40,7 +39,8 @@ pub(super) fn reduced_mean<'a>(node: Node<'a>, known: &Known<'a>) -> Found<'a> {
     if axes != positions || node.int("keepdims", 1) != 1 {
         return None;
     }
-    Some((Kind::Mean, vec![image], [of[0], 1, 1]))
+    let mean = Kind::Unweighted(Unweighted::Mean);
+    Some((mean, vec![image], [of[0], 1, 1]))
 }
 
 fn positive(axis: i64, rank: i64) -> i64 {
@@ -65,7 +65,8 @@ pub(super) fn join<'a>(node: Node<'a>, known: &Known<'a>) -> Found<'a> {
     }
     let channels = images.iter().map(|(_, of)| of[0]).sum();
     let images = images.into_iter().map(|(image, _)| image).collect();
-    Some((Kind::Join, images, [channels, height, width]))
+    let join = Kind::Unweighted(Unweighted::Join);
+    Some((join, images, [channels, height, width]))
 }
 
 /// A `Split` of channels.
@@ -94,7 +95,7 @@ pub(super) fn split<'a>(node: Node<'a>, known: &Known<'a>) -> Option<Vec<Made<'a
     }
     let mut from = 0;
     let parts = outputs.iter().zip(sizes).map(|(name, len)| {
-        let part = Kind::Part { from, len };
+        let part = Kind::Unweighted(Unweighted::Part { from, len });
         from += len;
         (part, vec![image], [len, of[1], of[2]], name.as_str())
     });
@@ -129,5 +130,6 @@ pub(super) fn enlarge<'a>(node: Node<'a>, known: &Known<'a>) -> Found<'a> {
         _ => return None,
     };
     let extent = [of[0], of[1] * times[0], of[2] * times[1]];
-    Some((Kind::Enlarge(times), vec![image], extent))
+    let enlarge = Kind::Unweighted(Unweighted::Enlarge(times));
+    Some((enlarge, vec![image], extent))
 }

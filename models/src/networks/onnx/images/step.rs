@@ -2,13 +2,12 @@
 
 use candle_core::Result;
 use switchyard_kernels::{
-    Activation, FeatureMap, PackedConv, PackedDepthwise, Padding, WeightFormat, Window2d, gates,
-    pooling,
+    Activation, FeatureMap, PackedConv, PackedDepthwise, WeightFormat, Window2d, gates, pooling,
 };
 
 use super::convolution::{Convolution, Form};
-use super::function::{Function, apply_affine};
-use super::operation::Kind;
+use super::function::apply_affine;
+use super::operation::{Kind, Unweighted};
 use crate::ops::tensors::kernel_error;
 
 /// An operation on feature maps.
@@ -17,32 +16,9 @@ pub(super) enum Layer {
     Depthwise(PackedDepthwise, Window2d, Activation),
     /// A convolution of one position, whose channels are those of as many positions.
     Spread(PackedConv, [usize; 2], Activation),
-    Each(Function),
     Affine([Vec<f32>; 2]),
-    Plus,
-    Times,
-    Scale,
-    Mean,
-    Max(Window2d),
-    Join,
-    Part {
-        from: usize,
-        len: usize,
-    },
-    Enlarge([usize; 2]),
+    Unweighted(Unweighted),
 }
-
-/// A window of one position.
-const POSITION: Window2d = Window2d {
-    kernel: [1, 1],
-    stride: [1, 1],
-    padding: Padding {
-        top: 0,
-        left: 0,
-        bottom: 0,
-        right: 0,
-    },
-};
 
 // === impl Layer ===
 
@@ -52,16 +28,8 @@ impl Layer {
     pub(super) fn new(kind: &Kind<'_>) -> Result<Self> {
         Ok(match kind {
             Kind::Conv(conv) => Self::conv(conv)?,
-            Kind::Each(function) => Self::Each(*function),
             Kind::Affine(affine) => Self::Affine(affine.parameters()?),
-            Kind::Plus => Self::Plus,
-            Kind::Times => Self::Times,
-            Kind::Scale => Self::Scale,
-            Kind::Mean => Self::Mean,
-            Kind::Max(window) => Self::Max(*window),
-            Kind::Join => Self::Join,
-            &Kind::Part { from, len } => Self::Part { from, len },
-            Kind::Enlarge(times) => Self::Enlarge(*times),
+            Kind::Unweighted(kind) => Self::Unweighted(*kind),
         })
     }
 
@@ -78,16 +46,18 @@ impl Layer {
                 let packed = PackedDepthwise::new(&rows, conv.output);
                 Self::Depthwise(packed, window, activation)
             }
-            Form::Spread => Self::Spread(pack(POSITION)?, window.kernel, activation),
+            Form::Spread => Self::Spread(pack(Window2d::centred(1, 1))?, window.kernel, activation),
         })
     }
 
     /// Whether it changes its first image; otherwise it makes another one.
     pub(super) fn changes(&self) -> bool {
-        matches!(
-            self,
-            Self::Each(_) | Self::Affine(_) | Self::Plus | Self::Times | Self::Scale
-        )
+        use Unweighted::{Each, Plus, Scale, Times};
+        match self {
+            Self::Affine(_) => true,
+            Self::Unweighted(kind) => matches!(kind, Each(_) | Plus | Times | Scale),
+            _ => false,
+        }
     }
 
     /// Changes an image.
@@ -101,11 +71,13 @@ impl Layer {
             Ok(())
         };
         match self {
-            Self::Each(function) => function.apply(&mut x.values),
+            Self::Unweighted(Unweighted::Each(function)) => function.apply(&mut x.values),
             Self::Affine(parameters) => apply_affine(x, parameters),
-            Self::Plus => pairs(x, |x, other| *x += other)?,
-            Self::Times => pairs(x, |x, other| *x *= other)?,
-            Self::Scale => gates::scale(x, second(others)?).map_err(kernel_error)?,
+            Self::Unweighted(Unweighted::Plus) => pairs(x, |x, other| *x += other)?,
+            Self::Unweighted(Unweighted::Times) => pairs(x, |x, other| *x *= other)?,
+            Self::Unweighted(Unweighted::Scale) => {
+                gates::scale(x, second(others)?).map_err(kernel_error)?;
+            }
             _ => candle_core::bail!("an operation changes no image"),
         }
         Ok(())
@@ -124,14 +96,16 @@ impl Layer {
                 weights.forward(x, *window, *activation)
             }
             Self::Spread(weights, times, activation) => {
-                let wide = weights.forward(x, POSITION, None, *activation);
+                let wide = weights.forward(x, Window2d::centred(1, 1), None, *activation);
                 wide.map(|wide| spread(&wide, *times))
             }
-            Self::Mean => Ok(pooling::mean(x)),
-            Self::Max(window) => pooling::max(x, *window, f32::NEG_INFINITY),
-            Self::Join => Ok(joined(x, others)),
-            &Self::Part { from, len } => Ok(part(x, from, len)),
-            Self::Enlarge(times) => Ok(enlarged(x, *times)),
+            Self::Unweighted(Unweighted::Mean) => Ok(pooling::mean(x)),
+            Self::Unweighted(Unweighted::Max(window)) => {
+                pooling::max(x, *window, f32::NEG_INFINITY)
+            }
+            Self::Unweighted(Unweighted::Join) => Ok(joined(x, others)),
+            &Self::Unweighted(Unweighted::Part { from, len }) => Ok(part(x, from, len)),
+            Self::Unweighted(Unweighted::Enlarge(times)) => Ok(enlarged(x, *times)),
             _ => candle_core::bail!("an operation makes no image"),
         };
         made.map_err(kernel_error)

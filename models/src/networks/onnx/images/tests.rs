@@ -108,6 +108,8 @@ fn compare(shape: &[i64], nodes: Vec<Node>, weights: Vec<Weight>, outputs: &[&st
         assert_eq!(found.len(), wanted.len());
         for ((name, found), (other, wanted)) in found.iter().zip(&wanted) {
             assert_eq!((name, &found.shape), (other, &wanted.shape));
+            let alone = ours.run(&[("x", &x)], Some(name)).unwrap();
+            assert_eq!(alone, [(name.clone(), found.clone())]);
             let (found, wanted) = (elements::floats(found), elements::floats(wanted));
             let (found, wanted) = (found.unwrap(), wanted.unwrap());
             let largest = wanted
@@ -217,7 +219,7 @@ fn integers(name: &str, values: &[i64]) -> Weight {
     weight
 }
 
-/// An operator behind a convolution, and what it reads.
+/// Each operator behind a convolution.
 #[test]
 fn every_operator_answers_as_elsewhere() {
     let of = |kind: &str, inputs: &[&str]| Node::new(kind, inputs, "y");
@@ -335,6 +337,13 @@ fn graphs_that_would_not_gain_are_left_alone() {
         suits(&graph.bytes()).unwrap()
     };
     assert!(suits(&|_| {}));
+    // Larger than any memory: an image, a weight.
+    assert!(!suits(
+        &|graph| graph.inputs[0] = Value::new("x", FLOAT, Some(&[OPEN, 3, 1 << 40, 1 << 40]))
+    ));
+    assert!(!suits(
+        &|graph| graph.weights[0].dims = vec![1 << 40, 3, 3, 3]
+    ));
     // Dilated, grouped, of an open size, of two inputs, with a graph inside, mostly other products.
     assert!(!suits(
         &|graph| graph.nodes[0] = graph.nodes[0].clone().ints("dilations", &[2, 2])
@@ -373,14 +382,28 @@ fn a_batch_of_another_shape_and_a_weight_of_too_few_values_are_refused() {
         error.contains("input is [2, 3, 8, 9], the graph takes [2, 3, 8, 8]"),
         "{error}"
     );
-    graph.weights[0].raw_data.truncate(400);
-    let bytes = Bytes::from(graph.bytes());
-    let Err(error) = read(Path::new(FILE), &bytes, &ports(&["y"])) else {
-        panic!("read");
+    let refusal = |graph: &Graph| {
+        let bytes = Bytes::from(graph.clone().bytes());
+        assert!(suits(&bytes).unwrap());
+        match read(Path::new(FILE), &bytes, &ports(&["y"])) {
+            Ok(_) => panic!("read"),
+            Err(error) => error.to_string(),
+        }
     };
-    let error = error.to_string();
+    graph.weights[0].raw_data.truncate(400);
+    let error = refusal(&graph);
     assert!(
         error.contains("constant `w` of shape [4, 3, 3, 3] has 100 values"),
+        "{error}"
+    );
+    // A constant of a sum without any.
+    graph.weights[0] = weight("w", &[4, 3, 3, 3]);
+    graph.weights.push(Weight::new("c", &[4, 1, 1], &[]));
+    graph.nodes[0].output[0] = "a".to_owned();
+    graph.nodes.push(Node::new("Add", &["a", "c"], "y"));
+    let error = refusal(&graph);
+    assert!(
+        error.contains("constant `c` of shape [4, 1, 1] has 0 values"),
         "{error}"
     );
 }
