@@ -5,7 +5,6 @@
 //! instructions, which are the same on a busy machine, and is part of the suite.
 
 mod guard;
-mod page;
 
 use std::process::Command;
 
@@ -13,7 +12,7 @@ use anyhow::{Context, Result, bail};
 use clap::Args;
 
 pub(crate) use self::guard::{Verdict, check};
-use self::page::Page;
+use crate::page::Page;
 use crate::plugins::{self, Guests};
 use crate::workspace::Workspace;
 use switchyard_kit::{cargo, shell};

@@ -30,6 +30,7 @@ mod launch;
 mod models;
 mod monitoring;
 mod package;
+mod page;
 mod pages;
 mod paper;
 mod plugins;

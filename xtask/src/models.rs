@@ -14,6 +14,7 @@ use comfy_table::{CellAlignment, Table};
 use serde::Deserialize;
 use switchyard_kit::{cargo, shell};
 
+use crate::page::Page;
 use crate::workspace::Workspace;
 
 const EXPORT: &str = include_str!("models/export.py");
@@ -56,6 +57,9 @@ pub(crate) struct ModelsArgs {
     /// Export all models anew
     #[arg(long)]
     fresh: bool,
+    /// Print, and leave docs/performance.md as it is; a run of some models always does
+    #[arg(long)]
+    dry_run: bool,
 }
 
 /// The line that `check.py` prints.
@@ -83,7 +87,7 @@ struct Cell {
     rounds: u64,
 }
 
-/// Exports, adds, serves and compares; prints the table.
+/// Exports, adds, serves and compares; prints the table, which goes on the page as well.
 ///
 /// # Errors
 /// A build or an installation fails, or a model is refused, late or different.
@@ -116,7 +120,7 @@ pub(crate) fn run(workspace: &Workspace, args: &ModelsArgs) -> Result<()> {
         check.arg(folder.join("check.py")).arg(&model).arg(&program);
         rows.push((name, checked(&mut check)?));
     }
-    println!(
+    let printed = format!(
         "{}\n\nseconds: from `switchyard add` in an empty folder to the first answer over HTTP. \
          difference: from onnxruntime,\nrelative where an output's largest value is above 1. \
          Milliseconds: median, in turns, without HTTP.\nonnxrt: onnxruntime without spinning threads. \
@@ -124,6 +128,12 @@ pub(crate) fn run(workspace: &Workspace, args: &ModelsArgs) -> Result<()> {
         table(&rows).trim_fmt(),
         summary(&rows)
     );
+    println!("{printed}");
+    if args.models.is_empty() && !args.dry_run {
+        let mut page = Page::open(&workspace.root.join("docs/performance.md"))?;
+        page.put("models", "cargo xtask models", &printed)?;
+        page.save()?;
+    }
     let misses: Vec<String> = rows
         .iter()
         .filter_map(|(name, row)| miss(name, row))

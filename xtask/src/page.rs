@@ -1,4 +1,4 @@
-//! A page with a marked part for each bench.
+//! A page with a marked part for each measurement.
 
 use std::fs;
 use std::path::{Path, PathBuf};
