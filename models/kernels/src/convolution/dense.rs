@@ -5,7 +5,8 @@ use std::array;
 use super::driver::{ConvBlock, ConvJob, ConvKernel, OutputCut};
 use super::geometry::{BLOCK_MAX, Geometry};
 use super::panels::{self, Panel, Tiles, WeightShape, panels};
-use super::tile;
+use super::parts::{Part, Parts};
+use super::tile::{self, vectors};
 use crate::activation::Activation;
 use crate::bf16;
 use crate::error::KernelError;
@@ -14,9 +15,6 @@ use crate::simd::products::{OnPairs, Products, Singles};
 use crate::simd::vectors::{Simd, Vectorized};
 use crate::simd::{dispatch, dispatch_pairs, lanes, pair_steps, registers};
 use crate::window::Window2d;
-
-/// Values of the largest panel that is fetched ahead: this panel and the next one fit into the cache of a core.
-const AHEAD_MAX: usize = 64 << 10;
 
 /// Weights `[positions * input, output]` and biases, in panels.
 ///
@@ -60,7 +58,10 @@ struct DenseTiles<'a, P> {
     products: P,
     kernel: &'a DenseKernel,
     input: &'a [f32],
-    geometry: Geometry,
+    parts: Parts,
+    part: Part,
+    /// The part's tile that is computed next.
+    tile: usize,
     /// The block's part of the residual.
     residual: Option<&'a [f32]>,
     activation: Activation,
@@ -243,11 +244,15 @@ fn compute<P: Products>(block: ConvBlock<'_, DenseKernel>, products: P) {
     let mut offsets = [0usize; BLOCK_MAX];
     let offsets = &mut offsets[..out.len() / output];
     job.input.geometry.offsets(from / output, offsets);
+    let width = vectors(P::Simd::REGISTERS) * P::Simd::LANES;
+    let parts = Parts::new(job.input.geometry.runs, P::STEPS, width);
     let mut tiles = DenseTiles {
         products,
         kernel,
         input: job.input.words(job.x),
-        geometry: job.input.geometry,
+        parts,
+        part: parts.part(0),
+        tile: 0,
         residual: match job.residual {
             Some(all) => Some(&all[from..][..out.len()]),
             None => None,
@@ -264,6 +269,16 @@ impl<P: Products> Tiles for DenseTiles<'_, P> {
     const STEPS: usize = P::STEPS;
 
     #[inline(always)]
+    fn parts(&self) -> usize {
+        self.parts.count()
+    }
+
+    #[inline(always)]
+    fn begin(&mut self, part: usize) {
+        (self.part, self.tile) = (self.parts.part(part), 0);
+    }
+
+    #[inline(always)]
     fn tile<const M: usize, const N: usize>(
         &mut self,
         panel: Panel,
@@ -273,20 +288,38 @@ impl<P: Products> Tiles for DenseTiles<'_, P> {
         let simd = self.products.simd();
         let (kernel, input) = (self.kernel, self.input);
         let (rows, output) = (kernel.rows, kernel.shape.output);
-        let count = N * Self::LANES * rows;
-        let (weights, behind) = kernel.weights[panel.from * rows..].split_at(count);
-        // The first tile fetches the panel. Those after it find it in the cache, and fetch the next one.
-        let ahead = match from > 0 && count <= AHEAD_MAX && behind.len() >= count {
-            true => &behind[..count],
-            false => weights,
+        let Part {
+            row,
+            word,
+            runs,
+            is_first,
+            is_last,
+        } = self.part;
+        let width = N * Self::LANES;
+        let count = runs.lines * (runs.run / Self::STEPS);
+        let (weights, behind) =
+            kernel.weights[panel.from * rows + row * width..].split_at(count * width);
+        // The first tiles fetch a vector of each row of the next part, or of the next panel's first one. The
+        // others fetch their own, which are there.
+        let shift = self.tile.min(N) * Self::LANES;
+        let ahead = match behind.get(shift..) {
+            Some(ahead) if self.tile < N && ahead.len() >= weights.len() => &ahead[..weights.len()],
+            _ => weights,
         };
-        let [weights, ahead] = [weights, ahead].map(|panel| simd.vectors(panel).as_chunks::<N>().0);
-        let biases = simd.vectors(&kernel.biases[panel.from..][..N * Self::LANES]);
-        let biases: [_; N] = array::from_fn(|n| biases[n]);
+        let [weights, ahead] = [weights, ahead].map(|rows| simd.vectors(rows).as_chunks::<N>().0);
+        self.tile += 1;
+        let biases = simd.vectors(&kernel.biases[panel.from..][..width]);
+        let biases: [_; N] = match is_first {
+            true => array::from_fn(|n| biases[n]),
+            false => [simd.splat(0.0); N],
+        };
         let last = offsets.len() - 1;
-        let inputs: [&[f32]; M] = array::from_fn(|m| &input[offsets[m.min(last)]..]);
-        let runs = self.geometry.runs;
-        let sums =
+        let inputs: [&[f32]; M] = array::from_fn(|m| &input[offsets[m.min(last)] + word..]);
+        let activation = match is_last {
+            true => self.activation,
+            false => Activation::None,
+        };
+        let mut sums =
             tile::multiply::<P, M, N, true>(self.products, biases, inputs, weights, ahead, runs);
         // Indexed by constants once unrolled; see `tile::multiply`.
         #[allow(clippy::needless_range_loop)]
@@ -295,9 +328,18 @@ impl<P: Products> Tiles for DenseTiles<'_, P> {
                 continue;
             }
             let at = (from + m) * output + panel.from;
-            let residual = self.residual.map(|all| &all[at..][..panel.channels]);
+            let residual = self.residual.filter(|_| is_first);
+            let residual = residual.map(|all| &all[at..][..panel.channels]);
             let out = &mut self.out[at..][..panel.channels];
-            tile::finish::<P::Simd, N>(simd, sums[m], residual, self.activation, out);
+            if !is_first {
+                // The sums of the parts before.
+                for n in 0..N {
+                    let at = (n * Self::LANES).min(out.len());
+                    let len = Self::LANES.min(out.len() - at);
+                    sums[m][n] = simd.add(sums[m][n], simd.load(&out[at..][..len]));
+                }
+            }
+            tile::finish::<P::Simd, N>(simd, sums[m], residual, activation, out);
         }
     }
 }

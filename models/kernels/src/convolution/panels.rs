@@ -34,6 +34,16 @@ pub(crate) trait Tiles {
     /// Steps in which a row of weights is multiplied.
     const STEPS: usize;
 
+    /// Parts of a panel's rows.
+    #[inline(always)]
+    fn parts(&self) -> usize {
+        1
+    }
+
+    /// The tiles from now on are of this part.
+    #[inline(always)]
+    fn begin(&mut self, _part: usize) {}
+
     /// Computes the positions of a tile, which start at `offsets` and are those of the block from
     /// `from` on, by the channels of a panel of `N` vectors. With fewer than `M` positions, the
     /// last one is computed more than once and written once.
@@ -110,18 +120,21 @@ pub(crate) fn compute<T: Tiles>(block: &mut T, output: usize, offsets: &[usize])
 fn of_panel<T: Tiles, const N: usize>(block: &mut T, panel: Panel, offsets: &[usize]) {
     // A constant, and so are the guards: the compiler makes no code for larger tiles.
     let most = positions(T::REGISTERS, N, T::STEPS);
-    for tile in tiles(offsets.len(), most) {
-        let from = tile.start;
-        let at = &offsets[tile];
-        match at.len() {
-            8 if most >= 8 => block.tile::<8, N>(panel, from, at),
-            7 if most >= 8 => block.tile::<7, N>(panel, from, at),
-            6 if most >= 6 => block.tile::<6, N>(panel, from, at),
-            5 => block.tile::<5, N>(panel, from, at),
-            3 | 4 => block.tile::<4, N>(panel, from, at),
-            2 => block.tile::<2, N>(panel, from, at),
-            1 => block.tile::<1, N>(panel, from, at),
-            _ => unreachable!("tiles have at most as many positions"),
+    for part in 0..block.parts() {
+        block.begin(part);
+        for tile in tiles(offsets.len(), most) {
+            let from = tile.start;
+            let at = &offsets[tile];
+            match at.len() {
+                8 if most >= 8 => block.tile::<8, N>(panel, from, at),
+                7 if most >= 8 => block.tile::<7, N>(panel, from, at),
+                6 if most >= 6 => block.tile::<6, N>(panel, from, at),
+                5 => block.tile::<5, N>(panel, from, at),
+                3 | 4 => block.tile::<4, N>(panel, from, at),
+                2 => block.tile::<2, N>(panel, from, at),
+                1 => block.tile::<1, N>(panel, from, at),
+                _ => unreachable!("tiles have at most as many positions"),
+            }
         }
     }
 }

@@ -39,8 +39,8 @@ pub(crate) struct Runs {
 
 /// For each position, the biases plus the products of its runs and the channels' weights.
 ///
-/// `inputs` starts at each position's window. `weights` has one row for each word of a window. `ahead` has as
-/// many rows; they are fetched meanwhile if `FETCHES`.
+/// `inputs` starts at each position's window. `weights` has one row for each word of a window, and so has `ahead`,
+/// whose first vectors are fetched meanwhile if `FETCHES`.
 #[inline(always)]
 pub(crate) fn multiply<P: Products, const M: usize, const N: usize, const FETCHES: bool>(
     products: P,
@@ -63,12 +63,13 @@ pub(crate) fn multiply<P: Products, const M: usize, const N: usize, const FETCHE
         for m in 0..M {
             words[m] = &P::inputs(&inputs[m][line * runs.pitch..])[..rows];
         }
-        for k in 0..rows {
+        // Zipped: an index into `ahead` is compared in every turn, and the sums are moved from register to register.
+        for (k, (row, ahead)) in weights.iter().zip(ahead).enumerate() {
             if FETCHES {
-                products.simd().prefetch(&ahead[k]);
+                products.simd().prefetch(&ahead[0]);
             }
             for step in 0..P::STEPS {
-                let mut parts = weights[k];
+                let mut parts = *row;
                 for part in &mut parts {
                     *part = products.part(*part, step);
                 }

@@ -72,8 +72,8 @@ pub(crate) trait Simd: Copy {
     /// Fills `to`, which is at most a vector.
     fn store(self, to: &mut [f32], vector: Self::Vector);
 
-    /// Has the machine fetch the memory of `vectors` into the cache of its core. Changes no value.
-    fn prefetch<const N: usize>(self, vectors: &[Self::Vector; N]);
+    /// Has the machine fetch the memory of `vector` into the cache of its core. Changes no value.
+    fn prefetch(self, vector: &Self::Vector);
 
     /// Views values that start at a multiple of a vector's size, and are a multiple of one, as
     /// vectors.
@@ -190,7 +190,7 @@ impl<const N: usize> Simd for Portable<N> {
     }
 
     #[inline(always)]
-    fn prefetch<const M: usize>(self, _: &[[f32; N]; M]) {}
+    fn prefetch(self, _: &[f32; N]) {}
 
     #[inline(always)]
     fn vectors(self, values: &[f32]) -> &[[f32; N]] {

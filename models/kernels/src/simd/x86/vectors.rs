@@ -264,14 +264,9 @@ macro_rules! instructions {
             }
 
             #[inline(always)]
-            fn prefetch<const N: usize>(self, vectors: &[$vector; N]) {
-                const LINE: usize = 64;
-                let start = vectors.as_ptr().cast::<i8>();
-                for byte in (0..size_of::<[$vector; N]>()).step_by(LINE) {
-                    // SAFETY: every x86-64 machine has the instruction, which never faults; the byte
-                    // is one of the vectors.
-                    unsafe { _mm_prefetch::<_MM_HINT_T1>(start.add(byte)) };
-                }
+            fn prefetch(self, vector: &$vector) {
+                // SAFETY: every x86-64 machine has the instruction, which never faults.
+                unsafe { _mm_prefetch::<_MM_HINT_T1>(std::ptr::from_ref(vector).cast()) };
             }
 
             #[inline(always)]
