@@ -328,7 +328,7 @@ impl<P: Products> Tiles for DenseTiles<'_, P> {
                 continue;
             }
             let at = (from + m) * output + panel.from;
-            let residual = self.residual.filter(|_| is_first);
+            let residual = self.residual.filter(|_| is_last);
             let residual = residual.map(|all| &all[at..][..panel.channels]);
             let out = &mut self.out[at..][..panel.channels];
             if !is_first {
