@@ -6,7 +6,7 @@ use super::driver::{ConvBlock, ConvJob, ConvKernel, OutputCut};
 use super::geometry::{BLOCK_MAX, Geometry};
 use super::panels::{self, Panel, Tiles, WeightShape, panels};
 use super::parts::{Part, Parts};
-use super::tile::{self, vectors};
+use super::tile::{self, Rest, vectors};
 use crate::activation::Activation;
 use crate::bf16;
 use crate::error::KernelError;
@@ -315,11 +315,7 @@ impl<P: Products> Tiles for DenseTiles<'_, P> {
         };
         let last = offsets.len() - 1;
         let inputs: [&[f32]; M] = array::from_fn(|m| &input[offsets[m.min(last)] + word..]);
-        let activation = match is_last {
-            true => self.activation,
-            false => Activation::None,
-        };
-        let mut sums =
+        let sums =
             tile::multiply::<P, M, N, true>(self.products, biases, inputs, weights, ahead, runs);
         // Indexed by constants once unrolled; see `tile::multiply`.
         #[allow(clippy::needless_range_loop)]
@@ -329,17 +325,16 @@ impl<P: Products> Tiles for DenseTiles<'_, P> {
             }
             let at = (from + m) * output + panel.from;
             let residual = self.residual.filter(|_| is_last);
-            let residual = residual.map(|all| &all[at..][..panel.channels]);
+            let rest = Rest {
+                resumes: !is_first,
+                residual: residual.map(|all| &all[at..][..panel.channels]),
+                activation: match is_last {
+                    true => self.activation,
+                    false => Activation::None,
+                },
+            };
             let out = &mut self.out[at..][..panel.channels];
-            if !is_first {
-                // The sums of the parts before.
-                for n in 0..N {
-                    let at = (n * Self::LANES).min(out.len());
-                    let len = Self::LANES.min(out.len() - at);
-                    sums[m][n] = simd.add(sums[m][n], simd.load(&out[at..][..len]));
-                }
-            }
-            tile::finish::<P::Simd, N>(simd, sums[m], residual, activation, out);
+            tile::finish::<P::Simd, N>(simd, sums[m], rest, out);
         }
     }
 }

@@ -25,7 +25,7 @@ pub(super) struct Part {
     pub(super) row: usize,
     /// Its first word, counted from the window's first.
     pub(super) word: usize,
-    /// What a window reads for them.
+    /// Memory that a window reads for them.
     pub(super) runs: Runs,
     pub(super) is_first: bool,
     pub(super) is_last: bool,

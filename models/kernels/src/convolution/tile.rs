@@ -85,26 +85,47 @@ pub(crate) fn multiply<P: Products, const M: usize, const N: usize, const FETCHE
     sums
 }
 
-/// Adds the residual, applies a ReLU, and writes `out`: the channels of one panel at one position.
+/// The operations of a layer on its sums, in this order; other activations than a ReLU follow later.
+#[derive(Clone, Copy)]
+pub(super) struct Rest<'a> {
+    /// Adds the sums of earlier parts, which are in the output.
+    pub(super) resumes: bool,
+    /// Is added; the channels of one panel at one position, or more.
+    pub(super) residual: Option<&'a [f32]>,
+    pub(super) activation: Activation,
+}
+
+// === impl Rest ===
+
+impl From<Activation> for Rest<'_> {
+    fn from(activation: Activation) -> Self {
+        Self {
+            resumes: false,
+            residual: None,
+            activation,
+        }
+    }
+}
+
+/// Computes the rest and writes `out`: the channels of one panel at one position.
 #[inline(always)]
 pub(super) fn finish<S: Simd, const N: usize>(
     simd: S,
     sums: [S::Vector; N],
-    residual: Option<&[f32]>,
-    activation: Activation,
+    rest: Rest<'_>,
     out: &mut [f32],
 ) {
     let (lanes, count) = (S::LANES, out.len());
     if count == N * lanes {
         // Of known lengths: no code for parts of vectors.
         for (n, sum) in sums.into_iter().enumerate() {
-            finish_vector(simd, sum, residual, activation, out, n * lanes, lanes);
+            finish_vector(simd, sum, rest, out, n * lanes, lanes);
         }
     } else {
         for (n, sum) in sums.into_iter().enumerate() {
             let from = (n * lanes).min(count);
             let len = lanes.min(count - from);
-            finish_vector(simd, sum, residual, activation, out, from, len);
+            finish_vector(simd, sum, rest, out, from, len);
         }
     }
 }
@@ -115,16 +136,18 @@ pub(super) fn finish<S: Simd, const N: usize>(
 pub(super) fn finish_vector<S: Simd>(
     simd: S,
     mut sum: S::Vector,
-    residual: Option<&[f32]>,
-    activation: Activation,
+    rest: Rest<'_>,
     out: &mut [f32],
     from: usize,
     len: usize,
 ) {
-    if let Some(residual) = residual {
+    if rest.resumes {
+        sum = simd.add(sum, simd.load(&out[from..][..len]));
+    }
+    if let Some(residual) = rest.residual {
         sum = simd.add(sum, simd.load(&residual[from..][..len]));
     }
-    if activation == Activation::Relu {
+    if rest.activation == Activation::Relu {
         // In this order NaN stays NaN.
         sum = simd.max(simd.splat(0.0), sum);
     }

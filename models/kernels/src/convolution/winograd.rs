@@ -17,7 +17,7 @@ use self::transforms::{POINTS, READ, TILE, of_weights, read_tile, write_tile};
 use super::driver::{ConvBlock, ConvJob, ConvKernel, OutputCut};
 use super::geometry::BLOCK_MAX;
 use super::panels::{self, Panel, Tiles, WeightShape, panels};
-use super::tile::{self, Runs, finish_vector};
+use super::tile::{self, Rest, Runs, finish_vector};
 use crate::activation::Activation;
 use crate::error::KernelError;
 use crate::memory::{Aligned, Buffer, FeatureMap, Padded, Weights};
@@ -337,21 +337,25 @@ impl WinogradBlock<'_> {
         len: usize,
     ) {
         let (kernel, columns) = (self.kernel, self.columns);
-        let (residual, act) = (self.residual, self.activation);
+        let rest = Rest {
+            resumes: false,
+            residual: self.residual,
+            activation: self.activation,
+        };
         let channels = kernel.shape.output;
         let biases = simd.load(&kernel.biases[channel..][..S::LANES]);
         let tile = write_tile(simd, sums, plane, len, biases);
         let at = corner.at + channel;
         let out = &mut *self.out;
         let (right, down) = (at + channels, columns * channels);
-        finish_vector(simd, tile[0][0], residual, act, out, at, len);
+        finish_vector(simd, tile[0][0], rest, out, at, len);
         if corner.right {
-            finish_vector(simd, tile[0][1], residual, act, out, right, len);
+            finish_vector(simd, tile[0][1], rest, out, right, len);
         }
         if corner.below {
-            finish_vector(simd, tile[1][0], residual, act, out, at + down, len);
+            finish_vector(simd, tile[1][0], rest, out, at + down, len);
             if corner.right {
-                finish_vector(simd, tile[1][1], residual, act, out, right + down, len);
+                finish_vector(simd, tile[1][1], rest, out, right + down, len);
             }
         }
     }
@@ -393,7 +397,7 @@ impl<S: Simd> Tiles for PointTiles<'_, S> {
             }
             let at = (from + m) * output + panel.from;
             let out = &mut self.sums[at..][..panel.channels];
-            tile::finish::<S, N>(simd, sums[m], None, Activation::None, out);
+            tile::finish::<S, N>(simd, sums[m], Activation::None.into(), out);
         }
     }
 }

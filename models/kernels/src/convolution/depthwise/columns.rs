@@ -119,7 +119,7 @@ fn across<S: Simd, const X: usize, const P: usize>(
     let mut positions = lines.out[at..].chunks_exact_mut(channels);
     for sum in sums {
         let out = &mut positions.next().unwrap_or_default()[from..][..S::LANES];
-        tile::finish::<S, 1>(simd, [sum], None, lines.activation, out);
+        tile::finish::<S, 1>(simd, [sum], lines.activation.into(), out);
     }
 }
 
@@ -188,7 +188,7 @@ fn taps<S: Simd, const N: usize>(
         }
     }
     let out = &mut lines.out[(line * lines.columns + column) * channels..][from..to];
-    tile::finish::<S, N>(simd, sums, None, lines.activation, out);
+    tile::finish::<S, N>(simd, sums, lines.activation.into(), out);
 }
 
 /// The first `N` vectors of `values`.

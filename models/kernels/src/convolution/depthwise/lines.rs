@@ -108,7 +108,7 @@ fn sweep<S: Simd, const X: usize, const N: usize, const INSIDE: bool>(
         }
         if step >= LINES - 1 {
             let out = &mut lines.out[(step + 1 - LINES) * len..][from..to];
-            tile::finish::<S, N>(simd, all, None, lines.activation, out);
+            tile::finish::<S, N>(simd, all, lines.activation.into(), out);
         }
     }
 }

@@ -17,6 +17,8 @@ fn windows() -> Vec<Window2d> {
         Window2d::centred(1, 1),
         Window2d::centred(3, 1),
         Window2d::centred(3, 2),
+        lopsided([5, 5], [1, 1], [2, 1, 0, 3]),
+        Window2d::centred(5, 1),
         Window2d::centred(5, 2),
     ]
 }
