@@ -57,6 +57,21 @@ fn results_are_those_of_the_definition() {
     }
 }
 
+/// Lines of windows that are longer than a part of the weights, and panels of more than one part.
+#[test]
+fn weights_in_several_parts_give_the_definition() {
+    let x = random_map([1, 5, 4, 600]);
+    for (window, output) in [
+        (Window2d::centred(1, 1), 150),
+        (Window2d::centred(3, 1), 27),
+    ] {
+        let weight = random((window.positions() * 600 + 1) * output, 0.02);
+        for words in WORDS {
+            check_convolution(&x, &weight, window, output, words);
+        }
+    }
+}
+
 fn check_convolution(
     x: &FeatureMap,
     weight: &[f32],
