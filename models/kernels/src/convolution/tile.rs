@@ -90,7 +90,7 @@ pub(crate) fn multiply<P: Products, const M: usize, const N: usize, const FETCHE
 pub(super) struct Rest<'a> {
     /// Adds the sums of earlier parts, which are in the output.
     pub(super) resumes: bool,
-    /// Is added; the channels of one panel at one position, or more.
+    /// Is added; its values lie as those of the output.
     pub(super) residual: Option<&'a [f32]>,
     pub(super) activation: Activation,
 }
