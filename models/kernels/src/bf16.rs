@@ -7,7 +7,7 @@
 //! Without an instruction that multiplies such words, each value of an image gets a word of its
 //! own.
 
-use crate::memory::{Buffer, FeatureMap};
+use crate::memory::{Buffer, FeatureView};
 use crate::simd::dispatch;
 use crate::simd::vectors::{Simd, Vectorized};
 use crate::window::Padding;
@@ -49,8 +49,8 @@ pub(crate) fn words(channels: usize) -> usize {
 
 /// Rounds images and puts zeros around them: `[images, lines, columns, words * steps]`, pairs for 1
 /// step and single values for 2. Also returns their lines and columns.
-pub(crate) fn rounded(x: &FeatureMap, padding: Padding, steps: usize) -> (Buffer, [usize; 2]) {
-    let [images, height, width, channels] = x.dims();
+pub(crate) fn rounded(x: FeatureView<'_>, padding: Padding, steps: usize) -> (Buffer, [usize; 2]) {
+    let [images, height, width, channels] = x.dims;
     let size = padding.around(height, width);
     let words = words(channels) * steps;
     let mut to = Buffer::take(images * size[0] * size[1] * words);
@@ -67,7 +67,7 @@ pub(crate) fn rounded(x: &FeatureMap, padding: Padding, steps: usize) -> (Buffer
 
 /// Converts values to words.
 struct RoundToWords<'a> {
-    x: &'a FeatureMap,
+    x: FeatureView<'a>,
     to: &'a mut [f32],
     padding: Padding,
     size: [usize; 2],
@@ -81,7 +81,7 @@ impl Vectorized for RoundToWords<'_> {
 
     #[inline(always)]
     fn run<S: Simd>(self, _: S) {
-        let [_, height, width, channels] = self.x.dims();
+        let [_, height, width, channels] = self.x.dims;
         let words = self.words;
         let line = self.size[1] * words;
         let (left, inside) = (self.padding.left * words, width * words);
@@ -215,11 +215,11 @@ mod tests {
                 let at = ((image * 4 + line + 1) * 8 + column + 2) * even + channel;
                 expected[at] = Half::from_f32(*value).to_f32();
             }
-            let (pairs, size) = rounded(&x, padding, 1);
+            let (pairs, size) = rounded(x.view(), padding, 1);
             assert_eq!(size, [4, 8]);
             let pairs = pairs.iter().copied().flat_map(halves);
             assert_eq!(pairs.collect::<Vec<f32>>(), expected, "{channels}");
-            let (singles, size) = rounded(&x, padding, 2);
+            let (singles, size) = rounded(x.view(), padding, 2);
             assert_eq!(size, [4, 8]);
             assert_eq!(*singles, expected, "{channels}");
         }

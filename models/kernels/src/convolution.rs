@@ -18,4 +18,4 @@ mod parts;
 pub(crate) mod tile;
 mod winograd;
 
-pub use self::packed::{PackedConv, PackedDepthwise, WeightFormat};
+pub use self::packed::{PackedConv, PackedDepthwise, PackedLinear, WeightFormat};

@@ -49,7 +49,7 @@ mod unfold;
 mod window;
 
 pub use self::activation::{Activation, relu};
-pub use self::convolution::{PackedConv, PackedDepthwise, WeightFormat};
+pub use self::convolution::{PackedConv, PackedDepthwise, PackedLinear, WeightFormat};
 pub use self::error::KernelError;
 pub use self::memory::{Buffer, FeatureMap, without_kept};
 pub use self::recurrence::LstmRecurrence;

@@ -7,6 +7,7 @@ mod scratch;
 mod weights;
 
 pub use self::feature_map::FeatureMap;
+pub(crate) use self::feature_map::FeatureView;
 pub(crate) use self::padded::{Padded, pad_image};
 pub(crate) use self::scratch::Aligned;
 pub use self::scratch::{Buffer, without_kept};

@@ -6,11 +6,11 @@ use super::driver::{ConvBlock, ConvJob, ConvKernel, OutputCut};
 use super::geometry::{BLOCK_MAX, Geometry};
 use super::panels::{self, Panel, Tiles, WeightShape, panels};
 use super::parts::{Part, Parts};
-use super::tile::{self, Rest, vectors};
+use super::tile::{self, Rest};
 use crate::activation::Activation;
 use crate::bf16;
 use crate::error::KernelError;
-use crate::memory::{Aligned, Buffer, FeatureMap, Padded, Weights};
+use crate::memory::{Aligned, Buffer, FeatureView, Padded, Weights};
 use crate::simd::products::{OnPairs, Products, Singles};
 use crate::simd::vectors::{Simd, Vectorized};
 use crate::simd::{dispatch, dispatch_pairs, lanes, pair_steps, registers};
@@ -30,6 +30,8 @@ pub(super) struct DenseKernel {
     /// Words of an output channel.
     rows: usize,
     lanes: usize,
+    /// Channels of a full panel.
+    width: usize,
     shape: WeightShape,
 }
 
@@ -148,8 +150,13 @@ impl DenseKernel {
             words,
             rows: count,
             lanes: vectors[0],
+            width: vectors[0] * tile::vectors(vectors[1]),
             shape,
         }
+    }
+
+    fn parts(&self, geometry: &Geometry) -> Parts {
+        Parts::new(geometry.runs, self.words.steps(), self.width)
     }
 }
 
@@ -168,7 +175,7 @@ impl ConvKernel for DenseKernel {
         self.rows
     }
 
-    fn prepare(&self, x: &FeatureMap, window: Window2d, windows: [usize; 2]) -> DenseInput {
+    fn prepare(&self, x: FeatureView<'_>, window: Window2d, windows: [usize; 2]) -> DenseInput {
         let (images, [height, width]) = match self.words {
             Words::F32 => {
                 let padded = Padded::new(x, window.padding);
@@ -188,7 +195,9 @@ impl ConvKernel for DenseKernel {
     }
 
     fn cut(&self, job: &ConvJob<'_, Self>, len: usize, threads: usize) -> OutputCut {
-        job.input.geometry.cut(len, self.shape.output, threads)
+        let geometry = &job.input.geometry;
+        let parts = self.parts(geometry);
+        geometry.cut(len, self.shape.output, threads, parts.per_line)
     }
 
     fn compute(block: ConvBlock<'_, Self>) {
@@ -202,7 +211,7 @@ impl ConvKernel for DenseKernel {
 // === impl DenseInput ===
 
 impl DenseInput {
-    fn words<'a>(&'a self, x: &'a FeatureMap) -> &'a [f32] {
+    fn words<'a>(&'a self, x: FeatureView<'a>) -> &'a [f32] {
         match &self.images {
             DenseImages::F32(padded) => padded.values(x),
             DenseImages::Bf16(words) => words,
@@ -244,8 +253,7 @@ fn compute<P: Products>(block: ConvBlock<'_, DenseKernel>, products: P) {
     let mut offsets = [0usize; BLOCK_MAX];
     let offsets = &mut offsets[..out.len() / output];
     job.input.geometry.offsets(from / output, offsets);
-    let width = vectors(P::Simd::REGISTERS) * P::Simd::LANES;
-    let parts = Parts::new(job.input.geometry.runs, P::STEPS, width);
+    let parts = kernel.parts(&job.input.geometry);
     let mut tiles = DenseTiles {
         products,
         kernel,
@@ -299,11 +307,11 @@ impl<P: Products> Tiles for DenseTiles<'_, P> {
         let count = runs.lines * (runs.run / Self::STEPS);
         let (weights, behind) =
             kernel.weights[panel.from * rows + row * width..].split_at(count * width);
-        // The first tiles fetch a vector of each row of the next part, or of the next panel's first one. The
+        // The first tiles fetch vectors of each row of the next part, or of the next panel's first one. The
         // others fetch their own, which are there.
-        let shift = self.tile.min(N) * Self::LANES;
-        let ahead = match behind.get(shift..) {
-            Some(ahead) if self.tile < N && ahead.len() >= weights.len() => &ahead[..weights.len()],
+        let shift = self.tile * tile::fetched(M, N);
+        let ahead = match behind.get(shift.min(N) * Self::LANES..) {
+            Some(ahead) if shift < N && ahead.len() >= weights.len() => &ahead[..weights.len()],
             _ => weights,
         };
         let [weights, ahead] = [weights, ahead].map(|rows| simd.vectors(rows).as_chunks::<N>().0);

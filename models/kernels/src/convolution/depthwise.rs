@@ -13,7 +13,7 @@ use self::packed::DepthwiseLines;
 use super::driver::{ConvBlock, ConvJob, ConvKernel, OutputCut};
 use crate::activation::Activation;
 use crate::error::KernelError;
-use crate::memory::FeatureMap;
+use crate::memory::FeatureView;
 use crate::simd::dispatch;
 use crate::simd::vectors::{Simd, Vectorized};
 use crate::window::Window2d;
@@ -55,7 +55,7 @@ impl ConvKernel for DepthwiseKernel {
         self.weights.len() / self.pitch.max(1) - 1
     }
 
-    fn prepare(&self, _: &FeatureMap, _: Window2d, _: [usize; 2]) {}
+    fn prepare(&self, _: FeatureView<'_>, _: Window2d, _: [usize; 2]) {}
 
     /// Whole lines of one image.
     fn cut(&self, job: &ConvJob<'_, Self>, len: usize, threads: usize) -> OutputCut {
@@ -92,7 +92,7 @@ impl Vectorized for ConvBlock<'_, DepthwiseKernel> {
             "weights packed for other vectors"
         );
         let [lines, columns] = job.windows;
-        let [_, height, width, channels] = job.x.dims();
+        let [_, height, width, channels] = job.x.dims;
         let line = from / (columns * channels);
         let image = height * width * channels;
         let mut lines = DepthwiseLines {

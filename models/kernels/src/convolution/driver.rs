@@ -7,7 +7,7 @@ use rayon::prelude::*;
 
 use crate::activation::Activation;
 use crate::error::KernelError;
-use crate::memory::FeatureMap;
+use crate::memory::{FeatureMap, FeatureView};
 use crate::window::Window2d;
 
 /// Multiply-adds below which a convolution is not shared among threads: waking one takes as long.
@@ -31,7 +31,7 @@ pub(super) trait ConvKernel: Sync + Sized {
     fn products(&self) -> usize;
 
     /// Prepares `x` for windows `[lines, columns]` over each image.
-    fn prepare(&self, x: &FeatureMap, window: Window2d, windows: [usize; 2]) -> Self::Input;
+    fn prepare(&self, x: FeatureView<'_>, window: Window2d, windows: [usize; 2]) -> Self::Input;
 
     /// How an output of `len` values is cut for this many threads.
     fn cut(&self, job: &ConvJob<'_, Self>, len: usize, threads: usize) -> OutputCut;
@@ -43,7 +43,7 @@ pub(super) trait ConvKernel: Sync + Sized {
 /// One convolution.
 pub(super) struct ConvJob<'a, K: ConvKernel> {
     pub(super) kernel: &'a K,
-    pub(super) x: &'a FeatureMap,
+    pub(super) x: FeatureView<'a>,
     pub(super) input: &'a K::Input,
     pub(super) window: Window2d,
     /// Lines and columns of windows over an image.
@@ -91,6 +91,7 @@ pub(super) fn convolve<K: ConvKernel>(
             result.dims()
         )));
     }
+    let (x, residual) = (x.view(), residual.map(|residual| &*residual.values));
     let input = kernel.prepare(x, window, windows);
     let job = ConvJob {
         kernel,
@@ -98,11 +99,49 @@ pub(super) fn convolve<K: ConvKernel>(
         input: &input,
         window,
         windows,
-        residual: residual.map(|residual| &*residual.values),
+        residual,
         activation,
     };
     job.run(&mut result.values);
     Ok(result)
+}
+
+/// Multiplies `x`, `[rows, input]`, by weights of one position; writes `[rows, output]`. Uses threads as
+/// [`convolve`] does.
+///
+/// # Errors
+/// The weights are of a window, or the sizes do not fit.
+pub(super) fn multiply<K: ConvKernel>(
+    kernel: &K,
+    x: &[f32],
+    input: usize,
+    out: &mut [f32],
+) -> Result<(), KernelError> {
+    let window = Window2d::centred(1, 1);
+    kernel.check(input, window)?;
+    let (rows, output) = (x.len() / input.max(1), kernel.output());
+    if x.len() != rows * input || out.len() != rows * output {
+        let (x, out) = (x.len(), out.len());
+        return Err(KernelError::Shape(format!(
+            "{x} values to {out}, of rows of {input} to {output}"
+        )));
+    }
+    let x = FeatureView {
+        values: x,
+        dims: [1, 1, rows, input],
+    };
+    let windows = [1, rows];
+    let job = ConvJob {
+        kernel,
+        x,
+        input: &kernel.prepare(x, window, windows),
+        window,
+        windows,
+        residual: None,
+        activation: Activation::None,
+    };
+    job.run(out);
+    Ok(())
 }
 
 // === impl ConvJob ===

@@ -4,9 +4,9 @@ use super::driver::OutputCut;
 use super::tile::Runs;
 use crate::window::Window2d;
 
-/// Approximate input values that a block of positions reads: half of a second-level cache; a panel
-/// of weights takes the rest.
-const BLOCK_VALUES: usize = 48 * 1024;
+/// Approximate input values that a block of positions reads for a part of a panel's rows: they stay in a
+/// second-level cache with that part and the next.
+const BLOCK_VALUES: usize = 80 * 1024;
 
 /// Fewest positions in one block, if there are as many.
 const BLOCK_MIN: usize = 16;
@@ -73,19 +73,20 @@ impl Geometry {
         }
     }
 
-    /// How an output of `len` values, `output` per position, is cut for this many threads.
-    pub(super) fn cut(&self, len: usize, output: usize, threads: usize) -> OutputCut {
+    /// How an output of `len` values, `output` per position, is cut for this many threads, if a line of a window
+    /// is read in as many `parts`.
+    pub(super) fn cut(&self, len: usize, output: usize, threads: usize, parts: usize) -> OutputCut {
         OutputCut {
             group: len,
-            block: self.block(len / output.max(1), threads) * output,
+            block: self.block(len / output.max(1), threads, parts) * output,
         }
     }
 
     /// Positions of a block: their input fits the cache, every thread gets a block, and no thread
     /// is left with a few positions for which it reads all weights again.
-    fn block(&self, positions: usize, threads: usize) -> usize {
+    fn block(&self, positions: usize, threads: usize, parts: usize) -> usize {
         // Windows of neighbouring lines share their input.
-        let each = self.steps[1].max(1) / self.windows[1].max(1) + 1;
+        let each = self.steps[1] / self.windows[1].max(1) / parts.max(1) + 1;
         let fitting = (BLOCK_VALUES / each).clamp(BLOCK_MIN, BLOCK_MAX);
         let blocks = positions.div_ceil(fitting).next_multiple_of(threads);
         let even = positions.div_ceil(blocks.max(1));

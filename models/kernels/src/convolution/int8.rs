@@ -17,7 +17,7 @@ use super::panels::{self, Panel, Tiles, WeightShape, panels};
 use super::tile::Runs;
 use crate::activation::{Activation, relu};
 use crate::error::KernelError;
-use crate::memory::{FeatureMap, Weights};
+use crate::memory::{FeatureView, Weights};
 use crate::simd::bytes::{Bytes, OnBytes};
 use crate::simd::{byte_shape, dispatch_bytes};
 use crate::window::Window2d;
@@ -177,7 +177,7 @@ impl ConvKernel for Int8Kernel {
         self.shape.rows / GROUP
     }
 
-    fn prepare(&self, x: &FeatureMap, window: Window2d, windows: [usize; 2]) -> Int8Input {
+    fn prepare(&self, x: FeatureView<'_>, window: Window2d, windows: [usize; 2]) -> Int8Input {
         let (images, [height, width]) = QuantisedImages::of(x, window.padding);
         Int8Input {
             images,
@@ -186,7 +186,7 @@ impl ConvKernel for Int8Kernel {
     }
 
     fn cut(&self, job: &ConvJob<'_, Self>, len: usize, threads: usize) -> OutputCut {
-        job.input.geometry.cut(len, self.shape.output, threads)
+        job.input.geometry.cut(len, self.shape.output, threads, 1)
     }
 
     fn compute(block: ConvBlock<'_, Self>) {

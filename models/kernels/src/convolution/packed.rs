@@ -2,7 +2,7 @@
 
 use super::dense::{DenseKernel, Words};
 use super::depthwise::DepthwiseKernel;
-use super::driver::convolve;
+use super::driver::{convolve, multiply};
 use super::int8::Int8Kernel;
 use super::winograd::WinogradKernel;
 use crate::activation::Activation;
@@ -25,6 +25,13 @@ pub enum WeightFormat {
 /// position.
 #[derive(Debug)]
 pub struct PackedConv(ChosenKernel);
+
+/// Weights of a linear map in 32 bits, for rows in memory that is not a [`FeatureMap`]'s.
+#[derive(Debug)]
+pub struct PackedLinear {
+    kernel: DenseKernel,
+    sizes: [usize; 2],
+}
 
 /// Weights of a convolution of each channel on its own.
 #[derive(Debug)]
@@ -83,6 +90,33 @@ impl PackedConv {
             ChosenKernel::Winograd(kernel) => convolve(kernel, x, window, residual, activation),
             ChosenKernel::Int8(kernel) => convolve(kernel, x, window, residual, activation),
         }
+    }
+}
+
+// === impl PackedLinear ===
+
+impl PackedLinear {
+    /// Packs `[input + 1, output]`, the last row the bias.
+    pub fn new(weight: &[f32], [input, output]: [usize; 2]) -> Self {
+        let shape = [1, input, output];
+        Self {
+            kernel: DenseKernel::new(weight, shape, Words::F32),
+            sizes: [input, output],
+        }
+    }
+
+    /// Values of a row and of its result.
+    pub fn sizes(&self) -> [usize; 2] {
+        self.sizes
+    }
+
+    /// Multiplies `x`, `[rows, input]`; writes `[rows, output]`. The threads of the current pool share the rows if
+    /// there is enough work; the result does not depend on them.
+    ///
+    /// # Errors
+    /// The sizes do not fit.
+    pub fn forward(&self, x: &[f32], out: &mut [f32]) -> Result<(), KernelError> {
+        multiply(&self.kernel, x, self.sizes[0], out)
     }
 }
 

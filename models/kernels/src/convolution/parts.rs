@@ -15,7 +15,7 @@ pub(super) struct Parts {
     /// Lines of windows in a part; fewer in the last one.
     lines: usize,
     /// Parts of one line, where a line is longer than a part.
-    per_line: usize,
+    pub(super) per_line: usize,
 }
 
 /// Some rows of a panel.

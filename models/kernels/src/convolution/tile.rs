@@ -37,10 +37,20 @@ pub(crate) struct Runs {
     pub(crate) run: usize,
 }
 
+/// Vectors of a row that a tile of `positions` by `vectors` fetches ahead. Two or three tiles fetch a whole row,
+/// so that few positions find their weights in the cache as well.
+pub(super) const fn fetched(positions: usize, vectors: usize) -> usize {
+    match (positions, vectors) {
+        (..=4, _) => vectors,
+        (_, 4) => 2,
+        _ => 1,
+    }
+}
+
 /// For each position, the biases plus the products of its runs and the channels' weights.
 ///
 /// `inputs` starts at each position's window. `weights` has one row for each word of a window, and so has `ahead`,
-/// whose first vectors are fetched meanwhile if `FETCHES`.
+/// of which [`fetched`] vectors are fetched meanwhile if `FETCHES`.
 #[inline(always)]
 pub(crate) fn multiply<P: Products, const M: usize, const N: usize, const FETCHES: bool>(
     products: P,
@@ -66,7 +76,9 @@ pub(crate) fn multiply<P: Products, const M: usize, const N: usize, const FETCHE
         // Zipped: an index into `ahead` is compared in every turn, and the sums are moved from register to register.
         for (k, (row, ahead)) in weights.iter().zip(ahead).enumerate() {
             if FETCHES {
-                products.simd().prefetch(&ahead[0]);
+                for vector in &ahead[..fetched(M, N)] {
+                    products.simd().prefetch(vector);
+                }
             }
             for step in 0..P::STEPS {
                 let mut parts = *row;

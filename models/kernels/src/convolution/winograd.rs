@@ -20,7 +20,7 @@ use super::panels::{self, Panel, Tiles, WeightShape, panels};
 use super::tile::{self, Rest, Runs, finish_vector};
 use crate::activation::Activation;
 use crate::error::KernelError;
-use crate::memory::{Aligned, Buffer, FeatureMap, Padded, Weights};
+use crate::memory::{Aligned, Buffer, FeatureView, Padded, Weights};
 use crate::simd::products::Singles;
 use crate::simd::vectors::{Simd, Vectorized};
 use crate::simd::{dispatch, lanes, registers};
@@ -164,8 +164,13 @@ impl ConvKernel for WinogradKernel {
         self.shape.rows
     }
 
-    fn prepare(&self, x: &FeatureMap, window: Window2d, [lines, columns]: [usize; 2]) -> Padded {
-        let [_, height, width, _] = x.dims();
+    fn prepare(
+        &self,
+        x: FeatureView<'_>,
+        window: Window2d,
+        [lines, columns]: [usize; 2],
+    ) -> Padded {
+        let [_, height, width, _] = x.dims;
         let Padding { top, left, .. } = window.padding;
         // Tiles are complete, also if an odd line or column remains.
         let behind = |outputs: usize, before: usize, length: usize| {

@@ -12,6 +12,23 @@ pub struct FeatureMap {
     dims: [usize; 4],
 }
 
+/// The values of a feature map, wherever they are.
+#[derive(Clone, Copy)]
+pub(crate) struct FeatureView<'a> {
+    pub(crate) values: &'a [f32],
+    /// `[images, height, width, channels]`.
+    pub(crate) dims: [usize; 4],
+}
+
+// === impl FeatureView ===
+
+impl FeatureView<'_> {
+    /// Values of one image.
+    pub(crate) fn image_len(&self) -> usize {
+        self.dims[1..].iter().product()
+    }
+}
+
 // === impl FeatureMap ===
 
 impl FeatureMap {
@@ -63,6 +80,13 @@ impl FeatureMap {
         }
         debug_assert_eq!(planes.len(), images * plane * channels);
         planes
+    }
+
+    pub(crate) fn view(&self) -> FeatureView<'_> {
+        FeatureView {
+            values: &self.values,
+            dims: self.dims,
+        }
     }
 
     /// `[images, height, width, channels]`.

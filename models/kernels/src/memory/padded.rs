@@ -1,6 +1,6 @@
 //! Images with zeros around them.
 
-use super::feature_map::FeatureMap;
+use super::feature_map::FeatureView;
 use super::scratch::Buffer;
 use crate::window::Padding;
 
@@ -14,8 +14,8 @@ pub(crate) struct Padded {
 // === impl Padded ===
 
 impl Padded {
-    pub(crate) fn new(x: &FeatureMap, padding: Padding) -> Self {
-        let [images, height, width, channels] = x.dims();
+    pub(crate) fn new(x: FeatureView<'_>, padding: Padding) -> Self {
+        let [images, height, width, channels] = x.dims;
         let size = padding.around(height, width);
         if padding == Padding::default() {
             return Self { copy: None, size };
@@ -38,10 +38,10 @@ impl Padded {
     }
 
     /// The values of the images; `x` are the images without padding.
-    pub(crate) fn values<'a>(&'a self, x: &'a FeatureMap) -> &'a [f32] {
+    pub(crate) fn values<'a>(&'a self, x: FeatureView<'a>) -> &'a [f32] {
         match &self.copy {
             Some(copy) => copy,
-            None => &x.values,
+            None => x.values,
         }
     }
 }

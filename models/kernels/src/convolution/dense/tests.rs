@@ -2,8 +2,10 @@
 use half::bf16 as Half;
 
 use super::super::driver::convolve;
+use super::super::packed::{PackedConv, PackedLinear, WeightFormat};
 use super::*;
 use crate::activation::Activation;
+use crate::memory::FeatureMap;
 use crate::simd::products::Widened;
 use crate::simd::vectors::Portable;
 use crate::testing::{
@@ -171,9 +173,9 @@ fn with_lanes(
     let inside = lopsided([3, 3], [1, 1], [0; 4]);
     // Plain code reads the two values of a word one by one.
     let (images, steps) = match words {
-        Words::F32 => (DenseImages::F32(Padded::new(x, inside.padding)), 1),
+        Words::F32 => (DenseImages::F32(Padded::new(x.view(), inside.padding)), 1),
         Words::Bf16 => {
-            let words = bf16::rounded(x, Padding::default(), 2).0;
+            let words = bf16::rounded(x.view(), Padding::default(), 2).0;
             (DenseImages::Bf16(words), 2)
         }
     };
@@ -186,7 +188,7 @@ fn with_lanes(
     let block = ConvBlock {
         job: ConvJob {
             kernel: &kernel,
-            x,
+            x: x.view(),
             input: &input,
             window: inside,
             windows: [5, 7],
@@ -225,4 +227,20 @@ fn shapes_that_do_not_fit_are_errors() {
         let flat = lopsided([1, 9], [1, 1], [0, 4, 0, 4]);
         assert!(run(&x, flat, None).contains("9 rows"));
     }
+}
+
+#[test]
+fn a_linear_map_of_rows_is_a_convolution_of_one_position() {
+    let weight = random(38 * 50, 1.0);
+    let x = random_map([1, 1, 29, 37]);
+    let point = Window2d::centred(1, 1);
+    let packed = PackedConv::new(&weight, Some(point), [37, 50], WeightFormat::F32).unwrap();
+    let theirs = packed.forward(&x, point, None, Activation::None).unwrap();
+    let linear = PackedLinear::new(&weight, [37, 50]);
+    let mut ours = vec![f32::NAN; 29 * 50];
+    linear.forward(&x.values, &mut ours).unwrap();
+    assert_eq!(ours, *theirs.values);
+    assert!(linear.forward(&x.values[1..], &mut ours).is_err());
+    assert!(linear.forward(&x.values, &mut ours[1..]).is_err());
+    linear.forward(&[], &mut []).unwrap();
 }

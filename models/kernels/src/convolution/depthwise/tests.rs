@@ -1,6 +1,7 @@
 #![allow(clippy::unwrap_used)]
 use super::super::driver::convolve;
 use super::*;
+use crate::memory::FeatureMap;
 use crate::simd::vectors::Portable;
 use crate::testing::{
     assert_close, depthwise_convolved, image, lopsided, pool, random, random_map,
@@ -97,7 +98,7 @@ fn vectors_of_any_length_give_the_same() {
             let block = ConvBlock {
                 job: ConvJob {
                     kernel: &packed,
-                    x: &x,
+                    x: x.view(),
                     input: &(),
                     window,
                     windows: [lines, columns],

@@ -2,7 +2,7 @@
 
 use std::cell::RefCell;
 
-use crate::memory::{FeatureMap, pad_image};
+use crate::memory::{FeatureView, pad_image};
 use crate::simd::dispatch;
 use crate::simd::vectors::{Simd, Vectorized};
 use crate::window::Padding;
@@ -42,8 +42,8 @@ thread_local! {
 
 impl QuantisedImages {
     /// Rounds images and puts zeros around them; also returns their lines and columns.
-    pub(super) fn of(x: &FeatureMap, padding: Padding) -> (Self, [usize; 2]) {
-        let [images, height, width, channels] = x.dims();
+    pub(super) fn of(x: FeatureView<'_>, padding: Padding) -> (Self, [usize; 2]) {
+        let [images, height, width, channels] = x.dims;
         let size = padding.around(height, width);
         let line = size[1] * channels;
         let mut bytes = KEPT.take();

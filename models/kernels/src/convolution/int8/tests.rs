@@ -2,6 +2,7 @@
 use super::super::dense::{DenseKernel, Words};
 use super::super::driver::convolve;
 use super::*;
+use crate::memory::FeatureMap;
 use crate::testing::{
     ACTIVATIONS, apply, centred_windows, image, lopsided, map, pool, random, random_map,
 };

@@ -2,6 +2,7 @@
 use super::super::dense::{DenseKernel, Words};
 use super::super::driver::convolve;
 use super::*;
+use crate::memory::FeatureMap;
 use crate::simd::vectors::Portable;
 use crate::testing::{ACTIVATIONS, apply, assert_close, image, lopsided, pool, random, random_map};
 
@@ -86,8 +87,8 @@ fn any_vectors_give_the_same() {
         let block = ConvBlock {
             job: ConvJob {
                 kernel: &kernel,
-                x: &x,
-                input: &kernel.prepare(&x, window, [6, 5]),
+                x: x.view(),
+                input: &kernel.prepare(x.view(), window, [6, 5]),
                 window,
                 windows: [6, 5],
                 residual: None,
