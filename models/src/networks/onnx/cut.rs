@@ -1,19 +1,14 @@
-//! The nodes that this engine does not run, as a file of their own.
+//! Some nodes of a graph, as a file of their own.
 //!
-//! Their messages are copied as they are: nodes, the weights that they read, and the outputs that they make. Their
-//! inputs are images, by name.
+//! Their messages are copied as they are, with those of the weights that they read.
 
 use std::collections::HashSet;
 
 use prost::Message;
 use prost::encoding::{WireType, encode_key, encode_varint};
 
-use super::draft::Draft;
-use crate::networks::onnx::fields::fields;
-use crate::networks::onnx::proto::{
-    DimensionProto, NodeOutline, ShapeProto, TensorOutline, TensorTypeProto, TypeProto,
-    ValueInfoProto,
-};
+use super::fields::fields;
+use super::proto::{NodeOutline, TensorOutline, ValueInfoProto};
 
 /// Fields of a model and of a graph.
 const GRAPH: u32 = 7;
@@ -23,89 +18,69 @@ const INPUT: u32 = 11;
 const OUTPUT: u32 = 12;
 const VALUE_INFO: u32 = 13;
 
-/// Element type of real numbers.
-const FLOAT: i32 = 1;
-
-/// The file of the nodes that a draft lacks.
-///
-/// # Errors
-/// It is no ONNX file.
-pub(super) fn cut(file: &[u8], draft: &Draft<'_>) -> Result<Vec<u8>, String> {
-    let mut cut = Vec::new();
-    for field in fields(file) {
-        let field = field?;
-        match field.number {
-            GRAPH => {
-                let graph = graph(field.content, draft)?;
-                append(GRAPH, &graph, &mut cut);
-            }
-            _ => cut.extend_from_slice(field.whole),
-        }
-    }
-    Ok(cut)
+/// A part of a graph.
+pub(super) struct Cut {
+    /// By their places in the file.
+    pub(super) nodes: HashSet<usize>,
+    pub(super) inputs: Vec<ValueInfoProto>,
+    pub(super) outputs: Vec<ValueInfoProto>,
 }
 
-fn graph(bytes: &[u8], draft: &Draft<'_>) -> Result<Vec<u8>, String> {
-    let text = |error: prost::DecodeError| error.to_string();
-    let (mut cut, mut read) = (Vec::new(), HashSet::new());
-    let mut at = 0;
-    for field in fields(bytes) {
-        let field = field?;
-        if field.number == NODE {
-            if draft.others.contains(&at) {
-                let node = NodeOutline::decode(field.content).map_err(text)?;
-                read.extend(node.input);
+// === impl Cut ===
+
+impl Cut {
+    /// The file of this part of the graph in `file`.
+    ///
+    /// # Errors
+    /// It is no ONNX file.
+    pub(super) fn of(&self, file: &[u8]) -> Result<Vec<u8>, String> {
+        let mut cut = Vec::new();
+        for field in fields(file) {
+            let field = field?;
+            match field.number {
+                GRAPH => append(GRAPH, &self.graph(field.content)?, &mut cut),
+                _ => cut.extend_from_slice(field.whole),
+            }
+        }
+        Ok(cut)
+    }
+
+    fn graph(&self, bytes: &[u8]) -> Result<Vec<u8>, String> {
+        let text = |error: prost::DecodeError| error.to_string();
+        let (mut cut, mut read) = (Vec::new(), HashSet::new());
+        let mut at = 0;
+        for field in fields(bytes) {
+            let field = field?;
+            if field.number == NODE {
+                if self.nodes.contains(&at) {
+                    let node = NodeOutline::decode(field.content).map_err(text)?;
+                    read.extend(node.input);
+                    cut.extend_from_slice(field.whole);
+                }
+                at += 1;
+            }
+        }
+        for field in fields(bytes) {
+            let field = field?;
+            let is_kept = match field.number {
+                INITIALIZER => {
+                    let weight = TensorOutline::decode(field.content).map_err(text)?;
+                    read.contains(&weight.name)
+                }
+                NODE | INPUT | OUTPUT | VALUE_INFO => false,
+                _ => true,
+            };
+            if is_kept {
                 cut.extend_from_slice(field.whole);
             }
-            at += 1;
         }
-    }
-    for field in fields(bytes) {
-        let field = field?;
-        let is_kept = match field.number {
-            INITIALIZER => {
-                let weight = TensorOutline::decode(field.content).map_err(text)?;
-                read.contains(&weight.name)
-            }
-            OUTPUT => {
-                let output = ValueInfoProto::decode(field.content).map_err(text)?;
-                !draft.makes(&output.name)
-            }
-            NODE | INPUT | VALUE_INFO => false,
-            _ => true,
-        };
-        if is_kept {
-            cut.extend_from_slice(field.whole);
-        }
-    }
-    for (name, image) in &draft.given {
-        if read.contains(*name) {
-            let info = info(name, draft, *image);
+        for info in &self.inputs {
             append(INPUT, &info.encode_to_vec(), &mut cut);
         }
-    }
-    Ok(cut)
-}
-
-/// An image as an input; its batch is open.
-fn info(name: &str, draft: &Draft<'_>, image: usize) -> ValueInfoProto {
-    let [channels, height, width] = draft.extents[image];
-    let sizes = match draft.rank {
-        3 => vec![channels, width],
-        _ => vec![channels, height, width],
-    };
-    let sizes = sizes.into_iter().map(|size| i64::try_from(size).ok());
-    let dimensions = std::iter::once(None).chain(sizes);
-    ValueInfoProto {
-        name: name.to_owned(),
-        r#type: Some(TypeProto {
-            tensor_type: Some(TensorTypeProto {
-                elem_type: FLOAT,
-                shape: Some(ShapeProto {
-                    dim: dimensions.map(|value| DimensionProto { value }).collect(),
-                }),
-            }),
-        }),
+        for info in &self.outputs {
+            append(OUTPUT, &info.encode_to_vec(), &mut cut);
+        }
+        Ok(cut)
     }
 }
 

@@ -13,3 +13,16 @@ pub(super) trait Engine: Send + Sync {
     /// An input does not fit, or the computation failed.
     fn run(&self, inputs: &[(&str, &RawTensor)], wanted: Option<&str>) -> Result<Vec<NamedTensor>>;
 }
+
+/// The engine of this program that suits a graph.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum OwnEngine {
+    #[default]
+    Embedded,
+    /// Most of it is convolutions.
+    Images,
+    /// It has large linear maps.
+    Linear,
+    /// It has operators of `ai.onnx.ml`.
+    Classic,
+}

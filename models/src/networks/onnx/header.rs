@@ -9,8 +9,9 @@ use std::path::Path;
 use prost::Message;
 
 use super::classic::{self, ZippedOutput};
+use super::engine::OwnEngine;
 use super::proto::{DimensionProto, ModelOutline, NodeOutline, ValueInfoProto};
-use super::{images, lengths, library};
+use super::{images, lengths, library, linear};
 use crate::error::ModelError;
 use crate::networks::datatype::Datatype;
 use crate::weights::mapped_file::FileBytes;
@@ -22,14 +23,11 @@ pub(crate) struct GraphHeader {
     pub(crate) outputs: Vec<GraphTensor>,
     /// For each output the operator that makes its values.
     pub(crate) makers: Vec<Option<String>>,
-    /// Whether it has operators of `ai.onnx.ml`.
-    pub(crate) classic: bool,
+    pub(crate) engine: OwnEngine,
     /// Its outputs that are maps; the tensors that the maps are made from are among `outputs`.
     pub(super) zipped: Vec<ZippedOutput>,
     /// Whether it has convolutions.
     pub(crate) convolves: bool,
-    /// Whether the engine of images runs most of it.
-    pub(crate) images: bool,
     /// Values in its weights.
     pub(crate) parameters: u64,
     /// Bytes of these values.
@@ -194,8 +192,16 @@ impl GraphHeader {
         let weights: HashSet<&str> = graph.initializer.iter().map(|w| w.name.as_str()).collect();
         let inputs = graph.input.iter();
         let inputs = inputs.filter(|input| !weights.contains(input.name.as_str()));
+        let suits =
+            |of: fn(&[u8]) -> Result<bool, String>| of(bytes).map_err(|error| no_onnx(&error));
+        let engine = match classic {
+            true => OwnEngine::Classic,
+            false if convolves && suits(images::suits)? => OwnEngine::Images,
+            false if suits(linear::suits)? => OwnEngine::Linear,
+            false => OwnEngine::Embedded,
+        };
         Ok(Self {
-            classic,
+            engine,
             zipped,
             inputs: inputs
                 .map(|one| graph_tensor(file, one))
@@ -211,9 +217,6 @@ impl GraphHeader {
                 .map(|output| maker(&graph.node, &output.name))
                 .collect(),
             convolves,
-            images: convolves
-                && !classic
-                && images::suits(bytes).map_err(|error| no_onnx(&error))?,
             parameters,
             weight_bytes: match classic {
                 // Its numbers are attributes, which onnxruntime spreads out.

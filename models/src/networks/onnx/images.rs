@@ -1,14 +1,14 @@
 //! The engine of networks of images and sequences: convolutions on this project's kernels, channels last.
 //!
 //! It runs the nodes from the graph's input up to the first that it does not know, on every path. The other
-//! nodes, usually a small head, are a graph of their own for `embedded`. A graph of which this would be less than
+//! nodes, usually a small head, are a graph of their own for `linear` or `embedded`. A graph of which this would be less than
 //! half of the products is left to `embedded` as a whole.
 //!
 //! - `node` has the attributes of a node, `known` the values that its inputs may be
 //! - `operation` is an operation on images, with a `convolution` or a `function` in it
 //! - `operators` makes operations of nodes, with `convolutions`, `pools` and `elementwise`
 //! - `draft` finds the nodes that it runs, `fuse` joins operations, `plan` packs the weights and runs
-//! - `tail` cuts the other nodes out of the file
+//! - `tail` is the graph of the other nodes
 
 mod convolution;
 mod convolutions;
@@ -28,6 +28,7 @@ mod tail;
 #[cfg(test)]
 mod tests;
 
+use std::collections::HashSet;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -37,8 +38,9 @@ use prost::Message;
 
 use self::draft::Draft;
 use self::plan::Plan;
-use super::embedded::{self, EmbeddedGraph};
+use super::embedded;
 use super::engine::Engine;
+use super::linear;
 use super::proto::ModelProto;
 use super::sketch;
 use crate::error::ModelError;
@@ -50,9 +52,15 @@ pub(super) const NAME: &str = "switchyard's kernels";
 /// A graph that this engine runs.
 pub(super) struct ImageGraph {
     plan: Plan,
-    /// The nodes that the plan lacks.
-    tail: Option<EmbeddedGraph>,
+    tail: Option<Tail>,
     outputs: Vec<Port>,
+}
+
+/// The nodes that the plan lacks.
+struct Tail {
+    engine: Box<dyn Engine>,
+    /// Names of the images that they read.
+    reads: HashSet<String>,
 }
 
 /// Whether this engine runs most of a graph. Large weights are not looked at.
@@ -83,8 +91,11 @@ pub(super) fn read(
     let tail = match others.is_empty() {
         true => None,
         false => {
-            let cut = tail::cut(bytes, &draft).map_err(|error| refuse(Error::msg(error)))?;
-            Some(embedded::read(file, cut, &[], &others, false)?)
+            let tail = tail::tail(&draft, &model, &others);
+            let bytes = tail.of(bytes).map_err(|error| refuse(Error::msg(error)))?;
+            let reads = tail.inputs.into_iter().map(|info| info.name).collect();
+            let engine = read_tail(file, Bytes::from(bytes), &others)?;
+            Some(Tail { engine, reads })
         }
     };
     Ok(Some(ImageGraph {
@@ -92,6 +103,17 @@ pub(super) fn read(
         tail,
         outputs: outputs.to_vec(),
     }))
+}
+
+fn read_tail(
+    file: &Path,
+    bytes: Bytes,
+    outputs: &[Port],
+) -> std::result::Result<Box<dyn Engine>, ModelError> {
+    Ok(match linear::read(file, &bytes, &[], outputs, false)? {
+        Some(graph) => Box::new(graph),
+        None => Box::new(embedded::read(file, bytes.into(), &[], outputs, false)?),
+    })
 }
 
 // === impl ImageGraph ===
@@ -109,8 +131,10 @@ impl Engine for ImageGraph {
         let mut others = match &self.tail {
             Some(tail) if lacks => {
                 let made = made.iter().map(|(name, tensor)| (&**name, tensor));
-                let made: Vec<_> = made.filter(|(name, _)| tail.takes(name)).collect();
-                tail.run(&made, wanted)?
+                let made: Vec<_> = made
+                    .filter(|(name, _)| tail.reads.contains(*name))
+                    .collect();
+                tail.engine.run(&made, wanted)?
             }
             _ => Vec::new(),
         };

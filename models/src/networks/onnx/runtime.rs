@@ -6,12 +6,12 @@ use std::sync::Once;
 
 use bytes::Bytes;
 
-use super::engine::Engine;
+use super::engine::{Engine, OwnEngine};
 use super::file::GraphFile;
 use super::header::GraphHeader;
 use super::session::GraphSession;
 use super::spec::OnnxSpec;
-use super::{classic, embedded, images, library};
+use super::{classic, embedded, images, library, linear};
 use crate::error::ModelError;
 
 /// The log has the engine once.
@@ -47,9 +47,13 @@ pub fn engine_name() -> &'static str {
 /// The name of the engine that runs a graph.
 pub fn engine_of(spec: &OnnxSpec) -> &'static str {
     match library::environment() {
-        Err(_) if spec.classic => classic::NAME,
-        Err(_) if spec.images => images::NAME,
-        _ => engine_name(),
+        Ok(_) => engine_name(),
+        Err(_) => match spec.engine {
+            OwnEngine::Embedded => embedded::NAME,
+            OwnEngine::Images => images::NAME,
+            OwnEngine::Linear => linear::NAME,
+            OwnEngine::Classic => classic::NAME,
+        },
     }
 }
 
@@ -76,21 +80,36 @@ fn own_engine(file: &Path, card: &Path, spec: &OnnxSpec) -> Result<Box<dyn Engin
     let header = GraphHeader::parse(file, &bytes)?;
     spec.completes_again(card, &header)?;
     let bytes = Bytes::from(bytes);
-    if header.images
-        && let Some(graph) = images::read(file, &bytes, &spec.outputs)?
-    {
-        return Ok(Box::new(graph));
+    let (inputs, outputs) = (&spec.inputs, &spec.outputs);
+    let packs = !header.convolves;
+    match header.engine {
+        OwnEngine::Images => {
+            if let Some(graph) = images::read(file, &bytes, outputs)? {
+                return Ok(Box::new(graph));
+            }
+        }
+        OwnEngine::Linear => {
+            if let Some(graph) = linear::read(file, &bytes, inputs, outputs, packs)? {
+                return Ok(Box::new(graph));
+            }
+        }
+        OwnEngine::Classic => return Ok(Box::new(read_classic(file, bytes, spec)?)),
+        OwnEngine::Embedded => {}
     }
-    if !header.classic {
-        let (inputs, outputs) = (&spec.inputs, &spec.outputs);
-        let graph = embedded::read(file, bytes.into(), inputs, outputs, !header.convolves)?;
-        return Ok(Box::new(graph));
-    }
+    let graph = embedded::read(file, bytes.into(), inputs, outputs, packs)?;
+    Ok(Box::new(graph))
+}
+
+fn read_classic(
+    file: &Path,
+    bytes: Bytes,
+    spec: &OnnxSpec,
+) -> Result<classic::ClassicGraph, ModelError> {
     let graph = classic::read(bytes, &spec.inputs, &spec.outputs).map_err(|error| {
         let way_out = embedded::WAY_OUT;
         let reason = format!("the engine in this program cannot run it: {error}; {way_out}");
         ModelError::weights(file, reason)
     })?;
     tracing::debug!(file = %file.display(), bytes = graph.bytes(), "read");
-    Ok(Box::new(graph))
+    Ok(graph)
 }

@@ -4,6 +4,7 @@ use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
+use super::engine::OwnEngine;
 use super::header::{GraphHeader, GraphTensor};
 use crate::error::ModelError;
 use crate::networks::datatype::Datatype;
@@ -44,12 +45,9 @@ pub struct OnnxSpec {
     /// Outputs; from the file.
     #[serde(skip)]
     pub(crate) outputs: Vec<Port>,
-    /// Whether it has operators of `ai.onnx.ml`; from the file.
+    /// The engine that suits it, unless there is onnxruntime; from the file.
     #[serde(skip)]
-    pub(crate) classic: bool,
-    /// Whether the engine of images runs most of it.
-    #[serde(skip)]
-    pub(crate) images: bool,
+    pub(crate) engine: OwnEngine,
     /// Memory that it takes: as the card says, at least that of the file's weights.
     #[serde(skip)]
     pub(crate) bytes: u64,
@@ -73,8 +71,7 @@ impl OnnxSpec {
         self.inputs = ports(card, "input", &header.inputs)?;
         self.outputs = ports(card, "output", &header.outputs)?;
         self.bytes = header.weight_bytes;
-        self.classic = header.classic;
-        self.images = header.images;
+        self.engine = header.engine;
         let is_single = |input: &&GraphTensor| input.shape.as_deref() == Some(&[]);
         if let Some(single) = header.inputs.iter().find(is_single) {
             let reason = "has no batch axis: it is a single value";
