@@ -53,8 +53,8 @@ impl Instructions {
             .collect()
     }
 
-    /// The set that this process computes with: the best of the machine, unless
-    /// [`limit`](Self::limit) chose a lesser one.
+    /// The set that this process computes with: the fastest of the machine, unless
+    /// [`limit`](Self::limit) chose another one.
     pub fn chosen() -> Self {
         *CHOSEN.get_or_init(Self::most)
     }
@@ -76,7 +76,15 @@ impl Instructions {
 
     #[cfg(not(test))]
     fn most() -> Self {
-        Self::available().pop().unwrap_or(Self::Portable)
+        Self::fastest(&Self::available(), is_intel())
+    }
+
+    /// The last of some sets, from the least to the most, but for BF16 on processors by Intel: a product of pairs
+    /// takes them longer than two products of single numbers.
+    fn fastest(available: &[Self], is_intel: bool) -> Self {
+        let fast = |set: &&Self| !(is_intel && **set == Self::Avx512Bf16);
+        let fastest = available.iter().rfind(fast);
+        fastest.copied().unwrap_or(Self::Portable)
     }
 
     #[cfg(target_arch = "x86_64")]
@@ -96,6 +104,18 @@ impl Instructions {
     fn is_available(self) -> bool {
         self == Self::Portable
     }
+}
+
+#[cfg(all(not(test), target_arch = "x86_64"))]
+fn is_intel() -> bool {
+    let vendor = std::arch::x86_64::__cpuid(0);
+    let [first, second, third] = [vendor.ebx, vendor.edx, vendor.ecx].map(u32::to_le_bytes);
+    [first, second, third].concat() == b"GenuineIntel"
+}
+
+#[cfg(all(not(test), not(target_arch = "x86_64")))]
+fn is_intel() -> bool {
+    false
 }
 
 #[cfg(test)]
@@ -118,6 +138,16 @@ mod tests {
             }
             .expect("instructions that this machine has")
         }
+    }
+
+    #[test]
+    fn intel_multiplies_no_pairs_of_bf16() {
+        use Instructions::{Avx2, Avx512Bf16, Avx512Vnni, Portable};
+        let all = Instructions::ALL;
+        assert_eq!(Instructions::fastest(&all, false), Avx512Bf16);
+        assert_eq!(Instructions::fastest(&all, true), Avx512Vnni);
+        assert_eq!(Instructions::fastest(&[Portable, Avx2], true), Avx2);
+        assert_eq!(Instructions::fastest(&[], false), Portable);
     }
 
     /// All tests of this crate, in a process for each set.
