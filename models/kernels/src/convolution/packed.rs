@@ -97,12 +97,21 @@ impl PackedConv {
 
 impl PackedLinear {
     /// Packs `[input + 1, output]`, the last row the bias.
-    pub fn new(weight: &[f32], [input, output]: [usize; 2]) -> Self {
+    ///
+    /// # Errors
+    /// `weight` has not as many values, or a size is 0.
+    pub fn new(weight: &[f32], [input, output]: [usize; 2]) -> Result<Self, KernelError> {
+        if input == 0 || output == 0 || Some(weight.len()) != (input + 1).checked_mul(output) {
+            let len = weight.len();
+            return Err(KernelError::Shape(format!(
+                "{len} weights of a linear map of {input} values to {output}"
+            )));
+        }
         let shape = [1, input, output];
-        Self {
+        Ok(Self {
             kernel: DenseKernel::new(weight, shape, Words::F32),
             sizes: [input, output],
-        }
+        })
     }
 
     /// Values of a row and of its result.

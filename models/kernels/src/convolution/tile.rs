@@ -37,8 +37,8 @@ pub(crate) struct Runs {
     pub(crate) run: usize,
 }
 
-/// Vectors of a row that a tile of `positions` by `vectors` fetches ahead. Two or three tiles fetch a whole row,
-/// so that few positions find their weights in the cache as well.
+/// Vectors of a row that a tile of `positions` by `vectors` fetches ahead. One or two tiles of at most six
+/// positions fetch a whole row, so that few positions find their weights in the cache as well.
 pub(super) const fn fetched(positions: usize, vectors: usize) -> usize {
     match (positions, vectors) {
         (..=4, _) => vectors,

@@ -192,12 +192,11 @@ impl GraphHeader {
         let weights: HashSet<&str> = graph.initializer.iter().map(|w| w.name.as_str()).collect();
         let inputs = graph.input.iter();
         let inputs = inputs.filter(|input| !weights.contains(input.name.as_str()));
-        let suits =
-            |of: fn(&[u8]) -> Result<bool, String>| of(bytes).map_err(|error| no_onnx(&error));
+        let suits = |found: Result<bool, String>| found.map_err(|error| no_onnx(&error));
         let engine = match classic {
             true => OwnEngine::Classic,
-            false if convolves && suits(images::suits)? => OwnEngine::Images,
-            false if suits(linear::suits)? => OwnEngine::Linear,
+            false if convolves && suits(images::suits(bytes))? => OwnEngine::Images,
+            false if suits(linear::suits(bytes, &graph))? => OwnEngine::Linear,
             false => OwnEngine::Embedded,
         };
         Ok(Self {

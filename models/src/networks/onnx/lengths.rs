@@ -1,5 +1,5 @@
-//! The lengths in a file: each field ends within its message. The engine inside this program reserves
-//! memory for a length before it looks for the bytes, which would end the process.
+//! The messages of a file: each field ends within its message, and there is one graph. The engine inside this
+//! program reserves memory for a length before it looks for the bytes, which would end the process.
 
 use super::fields::{Kind, fields};
 
@@ -9,7 +9,16 @@ const DEPTH_MAX: u32 = 64;
 /// # Errors
 /// The first message with a field that does not fit.
 pub(super) fn check(file: &[u8]) -> Result<(), String> {
-    message(file, Kind::Model, 0)
+    message(file, Kind::Model, 0)?;
+    let mut graphs = 0;
+    for field in fields(file) {
+        graphs += usize::from(field?.message(Kind::Model) == Some(Kind::Graph));
+    }
+    // Readers would join them, or take either one.
+    match graphs {
+        0 | 1 => Ok(()),
+        _ => Err(format!("it has {graphs} graphs, a model has one")),
+    }
 }
 
 fn message(bytes: &[u8], kind: Kind, depth: u32) -> Result<(), String> {
@@ -42,6 +51,13 @@ mod tests {
         }
         let error = check(&[0x3a, 0xff, 0xff, 0xff, 0xff, 0x7f]).unwrap_err();
         assert!(error.contains("longer than its message"), "{error}");
+    }
+
+    #[test]
+    fn a_model_has_one_graph() {
+        assert_eq!(check(&[0x3a, 0]), Ok(()));
+        let error = check(&[0x3a, 0, 0x3a, 0]).unwrap_err();
+        assert_eq!(error, "it has 2 graphs, a model has one");
     }
 
     #[test]

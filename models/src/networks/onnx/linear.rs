@@ -2,8 +2,10 @@
 //! project's kernels, the nodes between them in rten.
 //!
 //! - `map` is a linear map, `draft` finds those of a graph, and the nodes between them
+//! - `copies` bounds the memory of constants that several parts read
 //! - `step` runs a map, or some nodes
 
+mod copies;
 mod draft;
 mod map;
 mod step;
@@ -24,7 +26,7 @@ use self::draft::{Draft, PlacedMap};
 use self::step::{Kind, Nodes, Slots, Step};
 use super::embedded::{self, BorrowedPool, Numbers};
 use super::engine::Engine;
-use super::proto::ModelProto;
+use super::proto::{GraphOutline, ModelProto};
 use super::sketch;
 use crate::error::ModelError;
 use crate::networks::graph::{NamedTensor, Port, RawTensor};
@@ -46,16 +48,20 @@ pub(super) struct LinearGraph {
 #[derive(Default)]
 struct Numbering<'a>(HashMap<&'a str, usize>);
 
-/// Whether a graph has large linear maps. Large weights are not looked at.
+/// Whether a graph has large linear maps. Initializers of many values are not looked at.
 ///
 /// # Errors
 /// The file is no graph.
-pub(super) fn suits(file: &[u8]) -> std::result::Result<bool, String> {
+pub(super) fn suits(file: &[u8], outline: &GraphOutline) -> std::result::Result<bool, String> {
+    if !map::may_have(outline) {
+        return Ok(false);
+    }
     let model = sketch::read(file)?;
-    Ok(Draft::new(&model).is_some())
+    Ok(Draft::new(&model, None).is_some())
 }
 
-/// Reads the graph in the bytes of `file`; none if [`suits`] says so. `packs` is that of `embedded`.
+/// Reads the graph in the bytes of `file`, up to these outputs; none if they need no large linear maps, or
+/// [`suits`] says so. `packs` is that of `embedded`.
 ///
 /// # Errors
 /// A weight has not the values of its shape, or `embedded` refuses the graph.
@@ -68,13 +74,13 @@ pub(super) fn read(
 ) -> std::result::Result<Option<LinearGraph>, ModelError> {
     let refuse = |error: Error| ModelError::weights(file, error.to_string());
     let model = ModelProto::decode(bytes.clone()).map_err(|error| refuse(Error::wrap(error)))?;
-    let Some(draft) = Draft::new(&model) else {
+    let Some(draft) = Draft::new(&model, Some(outputs)) else {
         return Ok(None);
     };
     embedded::check(file, inputs.iter().chain(outputs))?;
     let mut numbers = Numbering::default();
     let inputs = draft.inputs.iter();
-    let inputs = inputs.map(|name| ((*name).to_owned(), numbers.of(name)));
+    let inputs = inputs.map(|info| (info.name.clone(), numbers.of(&info.name)));
     let inputs = inputs.collect();
     let (mut steps, mut packed) = (Vec::new(), HashMap::new());
     for phase in &draft.phases {
@@ -89,7 +95,7 @@ pub(super) fn read(
             steps.push(Step::new(kind, [numbers.of(from)], [numbers.of(to)]));
         }
         if !phase.nodes.is_empty() {
-            let nodes = Nodes::load(file, bytes, phase, packs)?;
+            let nodes = Nodes::load(file, bytes, phase, &draft.inputs, packs)?;
             let reads = phase.reads.iter().map(|name| numbers.of(name));
             let reads: Vec<usize> = reads.collect();
             let makes = phase.makes.iter().map(|name| numbers.of(name));
@@ -112,20 +118,6 @@ pub(super) fn read(
 
 // === impl LinearGraph ===
 
-impl LinearGraph {
-    /// The steps that make these values.
-    fn needed(&self, mut wanted: Vec<bool>) -> Vec<bool> {
-        let mut needed = vec![false; self.steps.len()];
-        for (step, needed) in self.steps.iter().zip(&mut needed).rev() {
-            *needed = step.makes.iter().any(|&at| wanted[at]);
-            if *needed {
-                step.reads.iter().for_each(|&(at, _)| wanted[at] = true);
-            }
-        }
-        needed
-    }
-}
-
 impl Engine for LinearGraph {
     fn run(&self, inputs: &[(&str, &RawTensor)], wanted: Option<&str>) -> Result<Vec<NamedTensor>> {
         let numbers = inputs.iter().map(|(_, tensor)| Numbers::of(tensor));
@@ -140,16 +132,10 @@ impl Engine for LinearGraph {
         }
         let is_wanted = |port: &Port| wanted.is_none_or(|name| *port.name == *name);
         let outputs = self.outputs.iter().filter(|(port, _)| is_wanted(port));
-        let mut of_outputs = vec![false; self.slots];
-        outputs.clone().for_each(|(_, at)| of_outputs[*at] = true);
-        let needed = self.needed(of_outputs);
         let pool = BorrowedPool::new(rayon::current_num_threads());
         pool.run(|| {
-            let steps = self.steps.iter().zip(needed).filter(|(_, needed)| *needed);
-            for (step, _) in steps {
-                step.run(&mut slots, &pool)?;
-            }
-            Ok::<_, Error>(())
+            let mut steps = self.steps.iter();
+            steps.try_for_each(|step| step.run(&mut slots, &pool))
         })?;
         let made = outputs.map(|(port, at)| match slots[*at].take() {
             Some(ValueOrView::Value(value)) => {

@@ -13,6 +13,7 @@ use super::session::GraphSession;
 use super::spec::OnnxSpec;
 use super::{classic, embedded, images, library, linear};
 use crate::error::ModelError;
+use crate::networks::graph::Port;
 
 /// The log has the engine once.
 static SAID: Once = Once::new();
@@ -89,7 +90,9 @@ fn own_engine(file: &Path, card: &Path, spec: &OnnxSpec) -> Result<Box<dyn Engin
             }
         }
         OwnEngine::Linear => {
-            if let Some(graph) = linear::read(file, &bytes, inputs, outputs, packs)? {
+            let wanted = outputs.iter().filter(|port| spec.wants(&port.name));
+            let wanted: Vec<Port> = wanted.cloned().collect();
+            if let Some(graph) = linear::read(file, &bytes, inputs, &wanted, packs)? {
                 return Ok(Box::new(graph));
             }
         }

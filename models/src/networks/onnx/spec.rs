@@ -98,6 +98,11 @@ impl OnnxSpec {
         Ok(())
     }
 
+    /// Whether answers have an output.
+    pub(super) fn wants(&self, output: &str) -> bool {
+        self.output.as_deref().is_none_or(|wanted| wanted == output)
+    }
+
     /// Whether it, complete, still fits its file.
     pub(crate) fn completes_again(
         &self,

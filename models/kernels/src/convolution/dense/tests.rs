@@ -236,11 +236,13 @@ fn a_linear_map_of_rows_is_a_convolution_of_one_position() {
     let point = Window2d::centred(1, 1);
     let packed = PackedConv::new(&weight, Some(point), [37, 50], WeightFormat::F32).unwrap();
     let theirs = packed.forward(&x, point, None, Activation::None).unwrap();
-    let linear = PackedLinear::new(&weight, [37, 50]);
+    let linear = PackedLinear::new(&weight, [37, 50]).unwrap();
     let mut ours = vec![f32::NAN; 29 * 50];
     linear.forward(&x.values, &mut ours).unwrap();
     assert_eq!(ours, *theirs.values);
     assert!(linear.forward(&x.values[1..], &mut ours).is_err());
     assert!(linear.forward(&x.values, &mut ours[1..]).is_err());
     linear.forward(&[], &mut []).unwrap();
+    assert!(PackedLinear::new(&weight, [37, 49]).is_err());
+    assert!(PackedLinear::new(&[], [37, 0]).is_err());
 }

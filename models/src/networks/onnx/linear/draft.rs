@@ -4,8 +4,10 @@
 
 use std::collections::{HashMap, HashSet};
 
+use super::copies::Copies;
 use super::map::{Constants, LinearMap};
-use crate::networks::onnx::proto::{GraphProto, ModelProto, NodeProto};
+use crate::networks::graph::Port;
+use crate::networks::onnx::proto::{GraphProto, ModelProto, NodeProto, ValueInfoProto};
 
 /// Operators whose graphs may read any value.
 const WITH_GRAPHS: [&str; 4] = ["If", "Loop", "Scan", "SequenceMap"];
@@ -20,14 +22,14 @@ const RANDOM: [&str; 6] = [
     "RandomUniformLike",
 ];
 
-/// Fewest values of a weight: a smaller product takes less time than a step of this engine.
-const WEIGHT_MIN: usize = 16 * 1024;
+/// Most phases: each is read from the file on its own.
+const PHASES_MAX: usize = 2048;
 
 /// The phases of a graph.
 pub(super) struct Draft<'a> {
     pub(super) phases: Vec<Phase<'a>>,
     /// The graph's inputs.
-    pub(super) inputs: Vec<&'a str>,
+    pub(super) inputs: Vec<&'a ValueInfoProto>,
 }
 
 /// Maps, then nodes.
@@ -58,27 +60,36 @@ struct Placing<'a> {
     /// By value: the phase that makes it.
     phase_of: HashMap<&'a str, usize>,
     phases: Vec<Phase<'a>>,
+    copies: Copies,
 }
 
 // === impl Draft ===
 
 impl<'a> Draft<'a> {
-    /// None: the graph has no large linear maps, or is of a kind that this engine does not cut.
-    pub(super) fn new(model: &'a ModelProto) -> Option<Self> {
+    /// Of the nodes that some outputs need, or all. None: the graph has no large linear maps, or is of a kind that
+    /// this engine does not cut.
+    pub(super) fn new(model: &'a ModelProto, wanted: Option<&[Port]>) -> Option<Self> {
         let graph = model.graph.as_ref()?;
+        let outputs = graph.output.iter().map(|info| &*info.name);
+        let is_wanted = |name: &&str| {
+            wanted.is_none_or(|wanted| wanted.iter().any(|port| *port.name == **name))
+        };
+        let outputs: Vec<&str> = outputs.filter(is_wanted).collect();
         let mut placing = Placing::new(graph)?;
-        let inputs: Vec<&str> = placing.phase_of.keys().copied().collect();
-        placing.place()?;
-        let outputs: Vec<&str> = graph.output.iter().map(|info| &*info.name).collect();
-        let is_made = |name: &&str| placing.is_made(name) && !inputs.contains(name);
+        let inputs = graph.input.iter();
+        let inputs = inputs.filter(|info| placing.phase_of.contains_key(&*info.name));
+        let inputs: Vec<&ValueInfoProto> = inputs.collect();
+        placing.place(&needed(graph, &outputs))?;
+        let is_input = |name: &str| inputs.iter().any(|info| info.name == name);
+        let is_made = |name: &&str| placing.is_made(name) && !is_input(name);
         if !outputs.iter().all(is_made) {
             return None;
         }
-        let maps = placing.phases.iter().flat_map(|phase| &phase.maps);
-        if maps.count() == 0 {
+        let phases = &placing.phases;
+        if phases.len() > PHASES_MAX || phases.iter().all(|phase| phase.maps.is_empty()) {
             return None;
         }
-        placing.connect(&outputs);
+        placing.connect(&outputs)?;
         Some(Self {
             phases: placing.phases,
             inputs,
@@ -106,6 +117,7 @@ impl<'a> Placing<'a> {
             makers: HashMap::new(),
             phase_of,
             phases: vec![Phase::default()],
+            copies: Copies::of(graph),
         })
     }
 
@@ -119,14 +131,14 @@ impl<'a> Placing<'a> {
     }
 
     /// Gives each node its phase.
-    fn place(&mut self) -> Option<()> {
+    fn place(&mut self, needed: &[bool]) -> Option<()> {
         let readers = readers(self.graph);
         let mut joined = HashSet::new();
         for (at, node) in self.graph.node.iter().enumerate() {
             if WITH_GRAPHS.contains(&&*node.op_type) {
                 return None;
             }
-            if joined.contains(&at) {
+            if joined.contains(&at) || !needed[at] {
                 continue;
             }
             if !RANDOM.contains(&&*node.op_type) && read(node).all(|name| self.is_constant(name)) {
@@ -168,7 +180,7 @@ impl<'a> Placing<'a> {
     fn map(&self, node: &'a NodeProto) -> Option<(LinearMap<'a>, &'a str, &'a str)> {
         let map = LinearMap::of(node, &self.constants)?;
         let from = node.input.first().map(String::as_str)?;
-        let is_large = map.weights() >= WEIGHT_MIN && self.phase_of.contains_key(from);
+        let is_large = map.is_large() && self.phase_of.contains_key(from);
         is_large.then_some((map, from, only_output(node)?))
     }
 
@@ -202,8 +214,8 @@ impl<'a> Placing<'a> {
         Some(())
     }
 
-    /// Finds the values that pass between phases.
-    fn connect(&mut self, outputs: &[&'a str]) {
+    /// Finds the values that pass between phases; none if phases would hold too much more than once.
+    fn connect(&mut self, outputs: &[&'a str]) -> Option<()> {
         let constant_outputs: Vec<usize> = outputs
             .iter()
             .filter_map(|name| self.makers.get(name).copied())
@@ -212,13 +224,15 @@ impl<'a> Placing<'a> {
         let mut passed: HashSet<&str> = outputs.iter().copied().collect();
         let mut phases = std::mem::take(&mut self.phases);
         for phase in &mut phases {
-            self.add_makers(&mut phase.nodes);
+            self.add_makers(&mut phase.nodes)?;
             let nodes = || phase.nodes.iter().map(|&at| &self.graph.node[at]);
             let own: HashSet<&str> = nodes().flat_map(made).collect();
             let others = nodes().flat_map(read);
             let others =
                 others.filter(|name| self.phase_of.contains_key(name) && !own.contains(name));
             let others: HashSet<&str> = others.collect();
+            self.copies
+                .constants(&self.constants, nodes().flat_map(read))?;
             phase.reads = others.into_iter().collect();
             phase.reads.sort_unstable();
             passed.extend(&phase.reads);
@@ -233,17 +247,20 @@ impl<'a> Placing<'a> {
             phase.makes.sort_unstable();
         }
         self.phases = phases;
+        Some(())
     }
 
     /// Adds the nodes that make the constants that nodes read.
-    fn add_makers(&self, nodes: &mut HashSet<usize>) {
+    fn add_makers(&mut self, nodes: &mut HashSet<usize>) -> Option<()> {
         let mut open: Vec<usize> = nodes.iter().copied().collect();
         while let Some(at) = open.pop() {
+            self.copies.node(at)?;
             for name in read(&self.graph.node[at]) {
                 let maker = self.makers.get(name);
                 open.extend(maker.filter(|&&maker| nodes.insert(maker)));
             }
         }
+        Some(())
     }
 }
 
@@ -262,6 +279,19 @@ fn made(node: &NodeProto) -> impl Iterator<Item = &str> {
 fn only_output(node: &NodeProto) -> Option<&str> {
     let mut outputs = made(node);
     outputs.next().filter(|_| outputs.next().is_none())
+}
+
+/// Whether outputs need a node, by its place.
+fn needed(graph: &GraphProto, outputs: &[&str]) -> Vec<bool> {
+    let mut values: HashSet<&str> = outputs.iter().copied().collect();
+    let mut needed = vec![false; graph.node.len()];
+    for (node, needed) in graph.node.iter().zip(&mut needed).rev() {
+        *needed = made(node).any(|name| values.contains(name));
+        if *needed {
+            values.extend(read(node));
+        }
+    }
+    needed
 }
 
 /// By value: the nodes that read it, and a none if it is an output of the graph.

@@ -1,15 +1,22 @@
 //! A product with a weight of the file, and the bias behind it.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use candle_core::Result;
 use switchyard_kernels::PackedLinear;
 
 use crate::networks::onnx::elements;
-use crate::networks::onnx::proto::{NodeProto, TensorProto};
+use crate::networks::onnx::proto::{GraphOutline, NodeOutline, NodeProto, TensorProto};
+use crate::ops::tensors::kernel_error;
 
 /// Element type of real numbers.
 const FLOAT: i32 = 1;
+
+/// Fewest values of a weight.
+const WEIGHT_MIN: usize = 16 * 1024;
+
+/// Fewest values of a row's result.
+const OUTPUT_MIN: usize = 16;
 
 /// The constants of a file, by name.
 pub(super) type Constants<'a> = HashMap<&'a str, &'a TensorProto>;
@@ -31,7 +38,7 @@ pub(super) struct LinearMap<'a> {
 impl<'a> LinearMap<'a> {
     /// That of a node's first input; none if the node is no product with a constant.
     pub(super) fn of(node: &NodeProto, constants: &Constants<'a>) -> Option<Self> {
-        if !matches!(&*node.domain, "" | "ai.onnx") {
+        if !is_standard(node) {
             return None;
         }
         let constant = |at: usize| real(constants, node.input.get(at)?);
@@ -70,6 +77,10 @@ impl<'a> LinearMap<'a> {
         of: &str,
         constants: &Constants<'a>,
     ) -> Option<Self> {
+        // Version 6 has attributes for the axes of the sum.
+        if !is_standard(node) || !node.attribute.is_empty() {
+            return None;
+        }
         match (&*node.op_type, node.input.as_slice()) {
             ("Add", [a, b]) if a == of => self.plus(real(constants, b)?, 1),
             ("Add", [a, b]) if b == of => self.plus(real(constants, a)?, 1),
@@ -89,8 +100,13 @@ impl<'a> LinearMap<'a> {
     }
 
     /// Values of the weight.
-    pub(super) fn weights(&self) -> usize {
+    fn weights(&self) -> usize {
         self.input.saturating_mul(self.output)
+    }
+
+    /// Whether a product takes longer than a step of this engine, and its weights fill vectors.
+    pub(super) fn is_large(&self) -> bool {
+        is_large([self.input, self.output])
     }
 
     /// The rank of its input; none if any will do.
@@ -125,14 +141,22 @@ impl<'a> LinearMap<'a> {
             Some(bias) => rows.extend(numbers(bias, output)?),
             None => rows.resize(rows.len() + output, 0.0),
         }
-        Ok(PackedLinear::new(&rows, [input, output]))
+        PackedLinear::new(&rows, [input, output]).map_err(kernel_error)
     }
+}
+
+fn is_standard(node: &NodeProto) -> bool {
+    matches!(&*node.domain, "" | "ai.onnx")
 }
 
 /// A constant of real numbers in this file.
 fn real<'a>(constants: &Constants<'a>, name: &str) -> Option<&'a TensorProto> {
     let constant = constants.get(name).copied();
     constant.filter(|one| one.data_type == FLOAT && one.data_location == 0)
+}
+
+fn is_large([input, output]: [usize; 2]) -> bool {
+    output >= OUTPUT_MIN && input.saturating_mul(output) >= WEIGHT_MIN
 }
 
 fn int(node: &NodeProto, name: &str) -> i64 {
@@ -156,4 +180,25 @@ fn numbers(constant: &TensorProto, count: usize) -> Result<Vec<f32>> {
         candle_core::bail!("constant `{name}` of shape {dims:?} has {found} values");
     }
     Ok(numbers)
+}
+
+/// Whether a graph may have a large map, without a look at attributes.
+pub(super) fn may_have(graph: &GraphOutline) -> bool {
+    let weights = graph.initializer.iter().filter(|weight| {
+        let sizes = weight.dims.iter().map(|&size| usize::try_from(size).ok());
+        let sizes: Option<Vec<usize>> = sizes.collect();
+        let is_large =
+            matches!(sizes.as_deref(), Some(&[a, b]) if is_large([a, b]) || is_large([b, a]));
+        weight.data_type == FLOAT && is_large
+    });
+    let weights: HashSet<&str> = weights.map(|weight| &*weight.name).collect();
+    let is_map = |node: &NodeOutline| {
+        let is_product = matches!(&*node.op_type, "MatMul" | "Gemm");
+        is_product
+            && node
+                .input
+                .get(1)
+                .is_some_and(|name| weights.contains(&**name))
+    };
+    graph.node.iter().any(is_map)
 }

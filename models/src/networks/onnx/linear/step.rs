@@ -23,7 +23,7 @@ pub(super) struct Step {
     pub(super) kind: Kind,
     /// With whether nothing reads it later.
     pub(super) reads: Vec<(usize, bool)>,
-    pub(super) makes: Vec<usize>,
+    makes: Vec<usize>,
 }
 
 /// The work of a step.
@@ -121,7 +121,7 @@ fn multiplied(weights: &PackedLinear, rank: Option<usize>, x: &ValueView<'_>) ->
 // === impl Nodes ===
 
 impl Nodes {
-    /// The nodes of a phase of the graph in the `bytes` of `file`.
+    /// The nodes of a phase of the graph in the `bytes` of `file`, which has these inputs.
     ///
     /// # Errors
     /// `embedded` refuses them.
@@ -129,15 +129,20 @@ impl Nodes {
         file: &Path,
         bytes: &[u8],
         phase: &Phase<'_>,
+        inputs: &[&ValueInfoProto],
         packs: bool,
     ) -> std::result::Result<Self, ModelError> {
         let info = |name: &&str| ValueInfoProto {
             name: (*name).to_owned(),
             r#type: None,
         };
+        let declared = |name: &&str| {
+            let input = inputs.iter().find(|info| info.name == **name);
+            input.map_or_else(|| info(name), |input| (*input).clone())
+        };
         let cut = Cut {
             nodes: phase.nodes.clone(),
-            inputs: phase.reads.iter().map(info).collect(),
+            inputs: phase.reads.iter().map(declared).collect(),
             outputs: phase.makes.iter().map(info).collect(),
         };
         let cut = cut
@@ -145,18 +150,18 @@ impl Nodes {
             .map_err(|reason| ModelError::weights(file, reason))?;
         let model = embedded::load(file, cut, packs)?;
         let id = |name: &&str| embedded::node_id(file, &model, name);
+        let reads = phase.reads.iter().map(id);
+        let reads = reads.collect::<std::result::Result<_, _>>()?;
+        // Not by name: where rten folds a node into a constant, the output is that constant.
+        let makes = model.output_ids().to_vec();
+        if makes.len() != phase.makes.len() {
+            let reason = "its parts have not the outputs that it has";
+            return Err(ModelError::weights(file, reason));
+        }
         Ok(Self {
-            reads: phase
-                .reads
-                .iter()
-                .map(id)
-                .collect::<std::result::Result<_, _>>()?,
-            makes: phase
-                .makes
-                .iter()
-                .map(id)
-                .collect::<std::result::Result<_, _>>()?,
             model,
+            reads,
+            makes,
         })
     }
 

@@ -3,18 +3,25 @@
 use std::path::Path;
 
 use bytes::Bytes;
+use prost::Message;
 
 use super::step::Kind;
-use super::{LinearGraph, read, suits};
+use super::{LinearGraph, read};
 use crate::networks::onnx::engine::Engine;
+use crate::networks::onnx::proto::ModelOutline;
 use crate::networks::onnx::testing::{
     FILE, FLOAT, Graph, Node, OPEN, Value, Weight, compare_with_embedded, graph, input, int,
     integers, ports, weight,
 };
 
+fn suits(bytes: &[u8]) -> bool {
+    let outline = ModelOutline::decode(bytes).unwrap();
+    super::suits(bytes, &outline.graph.unwrap()).unwrap()
+}
+
 fn opened(graph: &Graph, outputs: &[&str]) -> LinearGraph {
     let bytes = Bytes::from(graph.clone().bytes());
-    assert!(suits(&bytes).unwrap());
+    assert!(suits(&bytes));
     let read = read(Path::new(FILE), &bytes, &[], &ports(outputs), true);
     read.unwrap().expect("the graph suits")
 }
@@ -191,6 +198,95 @@ fn any_order_of_maps_and_nodes_answers_as_elsewhere() {
     }
 }
 
+/// rten folds the slice of a known shape into a constant, which a later phase reads.
+#[test]
+fn a_shape_that_becomes_a_constant_answers_as_elsewhere() {
+    let nodes = vec![
+        Node::new("MatMul", &["x", "w"], "a"),
+        Node::new("Reshape", &["a", "split"], "r"),
+        Node::new("Shape", &["r"], "s"),
+        Node::new("Slice", &["s", "one", "three"], "t"),
+        Node::new("Reshape", &["r", "flat"], "c"),
+        Node::new("MatMul", &["c", "w"], "d"),
+        Node::new("Relu", &["d"], "e"),
+        int(Node::new("Concat", &["open", "t"], "shape"), "axis", 0),
+        Node::new("Reshape", &["e", "shape"], "y"),
+    ];
+    let weights = vec![
+        weight("w", &[128, 128]),
+        integers("split", &[-1, 4, 32]),
+        integers("flat", &[-1, 128]),
+        integers("open", &[-1]),
+        integers("one", &[1]),
+        integers("three", &[3]),
+    ];
+    assert_eq!(compare(&[128], nodes, weights, &["y"]), 2);
+}
+
+/// Only the nodes that wanted outputs need are there.
+#[test]
+fn other_outputs_are_not_computed() {
+    let nodes = vec![
+        Node::new("MatMul", &["x", "w"], "y"),
+        Node::new("MatMul", &["x", "v"], "a"),
+        Node::new("Reshape", &["a", "odd"], "z"),
+    ];
+    let weights = vec![
+        weight("w", &[128, 128]),
+        weight("v", &[128, 128]),
+        integers("odd", &[-1, 127]),
+    ];
+    let graph = graph(&[128], nodes, weights, &["y", "z"]);
+    let ours = opened(&graph, &["y"]);
+    assert_eq!(ours.steps.len(), 1);
+    assert!(ours.run(&[("x", &input(2, &[128]))], Some("y")).is_ok());
+    let all = opened(&graph, &["y", "z"]);
+    assert!(all.run(&[("x", &input(2, &[128]))], None).is_err());
+}
+
+/// A sum is a bias only where it is the operator of the standard, without axes.
+#[test]
+fn other_sums_are_no_biases() {
+    let sum = |change: &dyn Fn(Node) -> Node| {
+        let sum = change(Node::new("Add", &["a", "b"], "y"));
+        let nodes = vec![Node::new("MatMul", &["x", "w"], "a"), sum];
+        let weights = vec![weight("w", &[128, 128]), weight("b", &[128])];
+        let bytes = Bytes::from(graph(&[128], nodes, weights, &["y"]).bytes());
+        assert!(suits(&bytes));
+        read(Path::new(FILE), &bytes, &[], &ports(&["y"]), true)
+    };
+    assert!(sum(&|node| node).is_ok());
+    assert!(sum(&Node::classic).is_err());
+    assert!(sum(&|node| int(int(node, "broadcast", 1), "axis", 0)).is_err());
+}
+
+/// A chain of nodes that make a constant, which each of many phases would hold.
+#[test]
+fn parts_do_not_hold_constants_without_a_bound() {
+    let long = |length: usize, phases: usize| {
+        let mut nodes = Vec::new();
+        let mut last = "b".to_owned();
+        for at in 0..length {
+            let next = format!("c{at}");
+            nodes.push(Node::new("Neg", &[&last], &next));
+            last = next;
+        }
+        let mut value = "x".to_owned();
+        for at in 0..phases {
+            let (product, next) = (format!("p{at}"), format!("v{at}"));
+            nodes.push(Node::new("MatMul", &[&value, "w"], &product));
+            nodes.push(Node::new("Add", &[&product, &last], &next));
+            value = next;
+        }
+        nodes.push(Node::new("Identity", &[&value], "y"));
+        let weights = vec![weight("w", &[128, 128]), weight("b", &[128])];
+        graph(&[128], nodes, weights, &["y"]).bytes()
+    };
+    assert!(suits(&long(2000, 20)));
+    assert!(!suits(&long(2000, 1000)));
+    assert!(!suits(&long(1, 3000)));
+}
+
 /// Graphs that are left to `embedded`.
 #[test]
 fn graphs_that_would_not_gain_are_left_alone() {
@@ -202,11 +298,13 @@ fn graphs_that_would_not_gain_are_left_alone() {
     let suits = |change: &dyn Fn(&mut Graph)| {
         let mut graph = plain();
         change(&mut graph);
-        suits(&graph.bytes()).unwrap()
+        suits(&graph.bytes())
     };
     assert!(suits(&|_| {}));
     assert!(!suits(&|graph| graph.weights[0].dims = vec![128, 64]));
     assert!(!suits(&|graph| graph.weights[0].data_location = 1));
+    // Each of its values would fill a vector.
+    assert!(!suits(&|graph| graph.weights[0].dims = vec![1 << 14, 1]));
     assert!(!suits(&|graph| graph.weights[1].dims = vec![128, 1]));
     assert!(!suits(&|graph| {
         graph.nodes[0] = int(graph.nodes[0].clone(), "transA", 1);
