@@ -96,7 +96,7 @@ impl FeatureMap {
 
     /// Values of one image.
     pub fn image_len(&self) -> usize {
-        self.dims[1..].iter().product()
+        self.view().image_len()
     }
 
     /// The same values seen as another shape.

@@ -8,6 +8,7 @@ use candle_core::Result;
 
 use crate::networks::datatype::Datatype;
 use crate::networks::graph::{RawData, RawTensor};
+use crate::networks::onnx::proto::TensorProto;
 
 /// The numbers of little-endian bytes; a copy only if the bytes are not aligned.
 pub(super) fn numbers<T: Pod>(tensor: &RawTensor) -> Result<Cow<'_, [T]>> {
@@ -38,6 +39,22 @@ pub(super) fn constants<T: Pod>(raw: &Bytes, typed: &[T]) -> Result<Vec<T>> {
         candle_core::bail!("{} bytes of constants of {size} bytes each", raw.len());
     }
     Ok(bytemuck::allocation::pod_collect_to_vec(raw))
+}
+
+/// The real numbers of a weight.
+///
+/// # Errors
+/// They are not those of its shape.
+pub(super) fn weights(weight: &TensorProto) -> Result<Vec<f32>> {
+    let numbers: Vec<f32> = constants(&weight.raw_data, &weight.float_data)?;
+    let sizes = weight.dims.iter().map(|&size| usize::try_from(size).ok());
+    let mut sizes = sizes.map(|size| size.unwrap_or(usize::MAX));
+    let count = sizes.try_fold(1usize, usize::checked_mul);
+    if count != Some(numbers.len()) {
+        let (name, dims, found) = (&weight.name, &weight.dims, numbers.len());
+        candle_core::bail!("constant `{name}` of shape {dims:?} has {found} values");
+    }
+    Ok(numbers)
 }
 
 /// A tensor of numbers, which are copied.

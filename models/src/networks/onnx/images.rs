@@ -1,8 +1,8 @@
 //! The engine of networks of images and sequences: convolutions on this project's kernels, channels last.
 //!
 //! It runs the nodes from the graph's input up to the first that it does not know, on every path. The other
-//! nodes, usually a small head, are a graph of their own for `linear` or `embedded`. A graph of which this would be less than
-//! half of the products is left to the other engines as a whole.
+//! nodes, usually a small head, are a graph of their own for `linear` or `embedded`. A graph of which this would be
+//! less than half of the products is left to the other engines as a whole.
 //!
 //! - `node` has the attributes of a node, `known` the values that its inputs may be
 //! - `operation` is an operation on images, with a `convolution` or a `function` in it

@@ -4,7 +4,7 @@ use candle_core::Result;
 use switchyard_kernels::{Activation, Window2d};
 
 use super::function::Affine;
-use super::known::numbers;
+use crate::networks::onnx::elements;
 use crate::networks::onnx::proto::TensorProto;
 
 /// A convolution, with the operations that were joined to it.
@@ -94,7 +94,7 @@ impl<'a> Convolution<'a> {
         let (positions, columns) = (self.window.positions(), self.columns());
         let count = self.row_count();
         let weight = match self.weight {
-            Weight::Given(weight) => numbers(weight)?,
+            Weight::Given(weight) => elements::weights(weight)?,
             Weight::Mean => vec![1.0 / positions as f32; positions * output],
         };
         let mut rows = vec![0.0; (count + 1) * columns];
@@ -108,7 +108,7 @@ impl<'a> Convolution<'a> {
             rows[row * columns + column] = value;
         }
         if let Some(bias) = self.bias {
-            let bias = numbers(bias)?;
+            let bias = elements::weights(bias)?;
             for (to, value) in rows[count * columns..].iter_mut().zip(bias.iter().cycle()) {
                 *to = *value;
             }

@@ -3,7 +3,7 @@
 use candle_core::Result;
 use switchyard_kernels::{Activation, FeatureMap, gates, relu};
 
-use super::known::numbers;
+use crate::networks::onnx::elements;
 use crate::networks::onnx::proto::TensorProto;
 
 /// A function of a value.
@@ -114,7 +114,7 @@ impl Affine<'_> {
                 weight,
                 channels,
             } => {
-                let numbers = numbers(weight)?;
+                let numbers = elements::weights(weight)?;
                 let each = numbers.iter().copied().cycle().take(*channels);
                 let (ones, zeros) = (vec![1.0; *channels], vec![0.0; *channels]);
                 Ok(match form {
@@ -125,7 +125,7 @@ impl Affine<'_> {
                 })
             }
             Self::Norm { weights, epsilon } => {
-                let [factors, summands, means, variances] = weights.map(numbers);
+                let [factors, summands, means, variances] = weights.map(elements::weights);
                 let (means, summands) = (means?, summands?);
                 let variances = variances?.into_iter();
                 let factors = factors?.into_iter().zip(variances);

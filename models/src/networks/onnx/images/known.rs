@@ -2,8 +2,6 @@
 
 use std::collections::HashMap;
 
-use candle_core::Result;
-
 use super::node::{Extent, Node};
 use crate::networks::onnx::elements;
 use crate::networks::onnx::proto::{GraphProto, TensorProto, ValueInfoProto};
@@ -74,7 +72,7 @@ impl<'a> Known<'a> {
 
     /// The real numbers of a small constant.
     pub(super) fn floats(&self, node: Node<'_>, at: usize) -> Option<Vec<f32>> {
-        numbers(self.weight(node, at)?).ok()
+        elements::weights(self.weight(node, at)?).ok()
     }
 
     /// The number of the image of this name.
@@ -120,22 +118,6 @@ fn is_bounded(extent: Extent) -> bool {
         .iter()
         .fold(1usize, |all, &size| all.saturating_mul(size));
     (1..=IMAGE_MAX).contains(&values)
-}
-
-/// The real numbers of a weight.
-///
-/// # Errors
-/// They are not those of its shape.
-pub(super) fn numbers(weight: &TensorProto) -> Result<Vec<f32>> {
-    let numbers = elements::constants(&weight.raw_data, &weight.float_data)?;
-    let sizes = weight.dims.iter().map(|&size| usize::try_from(size).ok());
-    let mut sizes = sizes.map(|size| size.unwrap_or(usize::MAX));
-    let count = sizes.try_fold(1usize, usize::checked_mul);
-    if count != Some(numbers.len()) {
-        let (name, dims, found) = (&weight.name, &weight.dims, numbers.len());
-        candle_core::bail!("constant `{name}` of shape {dims:?} has {found} values");
-    }
-    Ok(numbers)
 }
 
 /// The extent of an input of real numbers, and its rank.

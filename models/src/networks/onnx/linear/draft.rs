@@ -149,21 +149,10 @@ impl<'a> Placing<'a> {
             }
             let phase = self.first_phase(node)?;
             match self.map(node) {
-                Some((map, from, to)) => {
-                    let bias = only(&readers, to).map(|at| (at, &self.graph.node[at]));
-                    let with_bias = bias.and_then(|(at, node)| {
-                        let map = map.with_bias(node, to, &self.constants)?;
-                        Some((at, map, only_output(node)?))
-                    });
-                    let (map, to) = match with_bias {
-                        Some((at, map, to)) => {
-                            joined.insert(at);
-                            (map, to)
-                        }
-                        None => (map, to),
-                    };
-                    self.phase(phase + 1).maps.push(PlacedMap { map, from, to });
-                    self.add(to, phase + 1)?;
+                Some(mut placed) => {
+                    joined.extend(self.join_bias(&mut placed, &readers));
+                    self.add(placed.to, phase + 1)?;
+                    self.phase(phase + 1).maps.push(placed);
                 }
                 None => {
                     self.phase(phase).nodes.insert(at);
@@ -176,12 +165,26 @@ impl<'a> Placing<'a> {
         Some(())
     }
 
-    /// The large linear map of a node, with its input and output.
-    fn map(&self, node: &'a NodeProto) -> Option<(LinearMap<'a>, &'a str, &'a str)> {
+    /// The large linear map of a node.
+    fn map(&self, node: &'a NodeProto) -> Option<PlacedMap<'a>> {
         let map = LinearMap::of(node, &self.constants)?;
         let from = node.input.first().map(String::as_str)?;
         let is_large = map.is_large() && self.phase_of.contains_key(from);
-        is_large.then_some((map, from, only_output(node)?))
+        let to = only_output(node).filter(|_| is_large)?;
+        Some(PlacedMap { map, from, to })
+    }
+
+    /// Joins a map with the node that adds a bias to its result, if that alone reads it; returns the node's place.
+    fn join_bias(
+        &self,
+        placed: &mut PlacedMap<'a>,
+        readers: &HashMap<&str, Vec<Option<usize>>>,
+    ) -> Option<usize> {
+        let at = only(readers, placed.to)?;
+        let node = &self.graph.node[at];
+        let map = placed.map.with_bias(node, placed.to, &self.constants)?;
+        (placed.map, placed.to) = (map, only_output(node)?);
+        Some(at)
     }
 
     /// The first phase in which all inputs of a node are there; none if one is made nowhere before it.

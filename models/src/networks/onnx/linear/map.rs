@@ -99,11 +99,6 @@ impl<'a> LinearMap<'a> {
         })
     }
 
-    /// Values of the weight.
-    fn weights(&self) -> usize {
-        self.input.saturating_mul(self.output)
-    }
-
     /// Whether a product takes longer than a step of this engine, and its weights fill vectors.
     pub(super) fn is_large(&self) -> bool {
         is_large([self.input, self.output])
@@ -124,7 +119,7 @@ impl<'a> LinearMap<'a> {
     /// A constant has not the values of its shape.
     pub(super) fn pack(&self) -> Result<PackedLinear> {
         let (input, output) = (self.input, self.output);
-        let weight = numbers(self.weight, self.weights())?;
+        let weight = elements::weights(self.weight)?;
         let mut rows = match self.is_transposed {
             false => weight,
             true => {
@@ -138,7 +133,7 @@ impl<'a> LinearMap<'a> {
             }
         };
         match self.bias {
-            Some(bias) => rows.extend(numbers(bias, output)?),
+            Some(bias) => rows.extend(elements::weights(bias)?),
             None => rows.resize(rows.len() + output, 0.0),
         }
         PackedLinear::new(&rows, [input, output]).map_err(kernel_error)
@@ -171,15 +166,6 @@ fn factor(node: &NodeProto, name: &str) -> f32 {
     attributes
         .find(|one| one.name == name)
         .map_or(1.0, |one| one.f)
-}
-
-fn numbers(constant: &TensorProto, count: usize) -> Result<Vec<f32>> {
-    let numbers: Vec<f32> = elements::constants(&constant.raw_data, &constant.float_data)?;
-    if numbers.len() != count {
-        let (name, dims, found) = (&constant.name, &constant.dims, numbers.len());
-        candle_core::bail!("constant `{name}` of shape {dims:?} has {found} values");
-    }
-    Ok(numbers)
 }
 
 /// Whether a graph may have a large map, without a look at attributes.
